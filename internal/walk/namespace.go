@@ -33,10 +33,11 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if w.Place.Mode != lifecycle.AllNamespaces || !w.Provider.Disposable() {
 		return nil
 	}
-	copies = w.namedFirst(slices.DeleteFunc(slices.Clone(copies), func(first *newObject) bool {
+	all := slices.DeleteFunc(slices.Clone(copies), func(first *newObject) bool {
 		stays := slices.ContainsFunc(created[first.CRD].Elsewhere, func(d judge.Distant) bool { return !d.Gone }) // nobody would delete it
 		return !first.tried || first.Namespace == "" || stays
-	}))
+	})
+	copies = w.namedFirst(all)
 	if len(copies) == 0 {
 		return nil
 	}
@@ -78,7 +79,7 @@ func (w *walk) tryNewNamespace(ctx context.Context, r *lifecycle.Release, copies
 	if err := w.setByOthers(ctx, r, in, before, created); err != nil {
 		return err
 	}
-	if in.twins, err = w.twinsInto(ctx, r, copies, namespace); err != nil {
+	if in.twins, err = w.twinsInto(ctx, r, all, namespace); err != nil {
 		return err
 	}
 	if err := w.noteStrays(ctx, in.there, namespace, strays, created); err != nil {

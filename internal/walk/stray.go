@@ -73,7 +73,7 @@ func (w *walk) noteStrangers(ctx context.Context, twins []*newObject, created ma
 		}
 		is := created[o.CRD]
 		for _, name := range slices.Sorted(maps.Keys(operands)) {
-			if made := operands[name]; made.Of != o.String() && !made.Transient() && w.saysSample(made, o.CRD) {
+			if made := operands[name]; made.Of != o.String() && !made.Transient() && w.saysSample(made, o) {
 				is.Strays = append(is.Strays, fmt.Sprintf("%s %s, which is made for %s of another namespace", made.Kind, made.Name, made.Of))
 			}
 		}
@@ -82,11 +82,14 @@ func (w *walk) noteStrangers(ctx context.Context, twins []*newObject, created ma
 	return nil
 }
 
-// saysSample reports whether made says the name of a sample of the definition called crd.
-func (w *walk) saysSample(made observe.Operand, crd string) bool {
+// saysSample reports whether made says the name of a sample of o's kind that o does not name itself.
+func (w *walk) saysSample(made observe.Operand, o *newObject) bool {
+	others := slices.DeleteFunc(w.ofKind(o.CRD), func(sample *observe.Object) bool {
+		return judge.Names(o.like.Author["spec"], sample.Name, func(string) bool { return true })
+	})
 	for path, value := range compare.Values(made.Content) {
 		words := nameLike.FindAllString(path+" "+value, -1)
-		if slices.ContainsFunc(w.ofKind(crd), func(sample *observe.Object) bool { return slices.Contains(words, sample.Name) }) {
+		if slices.ContainsFunc(others, func(sample *observe.Object) bool { return slices.Contains(words, sample.Name) }) {
 			return true
 		}
 	}
