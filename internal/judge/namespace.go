@@ -56,7 +56,7 @@ func inNamespace(from, to string, was, is New) []finding.Finding {
 		f.Fix = "look for what an object names in the namespace that it says, and in its own where it says none, also in what maps one to the other"
 		findings = append(findings, f)
 	}
-	if was.Anywhere != nil && is.Anywhere != nil && len(was.Strays) == 0 && len(is.Strays) > 0 {
+	if was.Strays != nil && len(was.Strays) == 0 && len(is.Strays) > 0 {
 		f := code.Finding(code.OperandChanged, is.Sample, "%s has what is made for objects of one namespace say something of one like it of another, which nothing did with %s: %s", to, from, strings.Join(is.Strays, "; "))
 		f.Severity = finding.Error
 		f.Fix = "list what an object selects in the object's own namespace (client.InNamespace), and compare what names it by namespace and name"

@@ -239,7 +239,7 @@ type New struct {
 	Removed []string
 	// Mounts are the kinds of what is made for the copy that have a volume of it, by what the copy needs, as Follows has that.
 	Mounts map[string][]string
-	// Strays is what is made for samples of other namespaces and says something of a copy in a new one.
+	// Strays is what is made for objects of one namespace and says something of one of another; nil if that is not known.
 	Strays []string
 	// Elsewhere is what was made for the copy at a distance, named as if for the sample; nil if that is not known.
 	Elsewhere []Distant

@@ -223,9 +223,10 @@ func (w *walk) twinsInto(ctx context.Context, r *lifecycle.Release, copies []*ne
 	return twins, w.awaitIdle(ctx, twins...)
 }
 
-// isNamedBy reports whether the sample of one of copies is named by that of another, and nothing is made for it elsewhere, which those of other namespaces would share.
+// isNamedBy reports whether the sample of one of copies is named by that of another, and nothing is made for it alone in other namespaces or in none, which those of other namespaces would share.
 func (w *walk) isNamedBy(first *newObject, copies []*newObject) bool {
-	return len(first.distant) == 0 && slices.ContainsFunc(copies, func(other *newObject) bool {
+	apart := slices.ContainsFunc(first.distant, func(d distant) bool { return !d.shared && d.Namespace != first.Namespace })
+	return !apart && slices.ContainsFunc(copies, func(other *newObject) bool {
 		return other.like.Namespace == first.like.Namespace && names(other.like.Author["spec"], first.Kind, first.like.Name)
 	})
 }

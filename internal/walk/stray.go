@@ -50,6 +50,7 @@ func (w *walk) noteStrays(ctx context.Context, copies []*newObject, namespace st
 	}
 	for _, o := range copies {
 		is := created[o.CRD]
+		is.Strays = []string{}
 		for _, name := range slices.Sorted(maps.Keys(now[o.CRD])) {
 			if was, said := before[o.CRD][name]; !said || was != now[o.CRD][name] {
 				is.Strays = append(is.Strays, name)
@@ -72,6 +73,7 @@ func (w *walk) noteStrangers(ctx context.Context, twins []*newObject, created ma
 			continue
 		}
 		is := created[o.CRD]
+		is.Strays = slices.Concat([]string{}, is.Strays)
 		for _, name := range slices.Sorted(maps.Keys(operands)) {
 			if made := operands[name]; made.Of != o.String() && !made.Transient() && w.saysSample(made, o) {
 				is.Strays = append(is.Strays, fmt.Sprintf("%s %s, which is made for %s of another namespace", made.Kind, made.Name, made.Of))
