@@ -73,7 +73,7 @@ func (w *walk) noteStrangers(ctx context.Context, twins []*newObject, created ma
 			continue
 		}
 		is := created[o.CRD]
-		is.Strays = slices.Concat([]string{}, is.Strays)
+		is.Strays = append([]string{}, is.Strays...)
 		for _, name := range slices.Sorted(maps.Keys(operands)) {
 			if made := operands[name]; made.Of != o.String() && !made.Transient() && w.saysSample(made, o) {
 				is.Strays = append(is.Strays, fmt.Sprintf("%s %s, which is made for %s of another namespace", made.Kind, made.Name, made.Of))
