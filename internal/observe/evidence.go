@@ -59,7 +59,8 @@ func (c *Cluster) quoted(ctx context.Context, r *lifecycle.Release, since time.T
 	if err != nil {
 		return nil, err
 	}
-	statements := logStatements(logs.Groups)
+	groups := logs.Groups
+	statements := logStatements(groups)
 	for _, read := range []func(context.Context) ([]Statement, error){
 		func(ctx context.Context) ([]Statement, error) { return c.eventStatements(ctx, since) },
 		c.conditionStatements,
@@ -74,13 +75,13 @@ func (c *Cluster) quoted(ctx context.Context, r *lifecycle.Release, since time.T
 	if err != nil {
 		return nil, err
 	}
-	logs.Groups = slices.DeleteFunc(logs.Groups, func(g managerlog.Group) bool { return !invalidObject().MatchString(logged(g)) })
-	if logs.Groups, err = c.Lasting(ctx, r, logs.Groups); err != nil || len(logs.Groups) == 0 {
+	groups = slices.DeleteFunc(groups, func(g managerlog.Group) bool { return !invalidObject().MatchString(logged(g)) })
+	if groups, err = c.Lasting(ctx, r, groups); err != nil || len(groups) == 0 {
 		return list, err
 	}
 	operands, err := c.Operands(ctx)
 	account, _, _ := strings.Cut(strings.Join(r.Permitted(c.Place.Namespace), " "), " ")
-	return append(list, InvalidIn(logStatements(logs.Groups), account, operands)...), err
+	return append(list, InvalidIn(logStatements(groups), account, operands)...), err
 }
 
 // logStatements are the errors that a manager logged.

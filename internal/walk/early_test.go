@@ -1,10 +1,8 @@
 package walk
 
 import (
-	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -14,7 +12,7 @@ import (
 func TestEarly(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}},
 		{"apiVersion":"example.com/v1","kind":"Holder","metadata":{"name":"h"},"spec":{"thing":"a"}}]`, []string{"v1", "v2", "v3"}, thingDefinition, holderDefinition)
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectOfHolders(t, p, plan, []pairing{
 		{"", "", "", ""},
 		{"", misses, code.NewIgnored, "this is so if it is created before Thing a"},
 		{"", clings, code.DoesLess, "v2 does not let a new object like it go when Thing a, which it names, is gone"},
@@ -31,32 +29,20 @@ func TestEarly(t *testing.T) {
 		{recounts, recounts, "", ""},
 		{recounts, countsOnce, code.StatusStale, "v2 does not tell in status.holders of Thing/olmkit-samples/a of new objects of other kinds"},
 		{countsOnce, countsOnce, "", ""},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.holders, w.takes = true, func(context.Context) error { return nil }
-			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
-		})
-	}
+	})
 }
 
 // What a selector picks follows labels.
 func TestUnlabel(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","labels":{"app":"x"}},"spec":{"size":1}},
 		{"apiVersion":"example.com/v1","kind":"Holder","metadata":{"name":"h"},"spec":{"thing":"a","selector":{"matchLabels":{"app":"x"}}}}]`, []string{"v1", "v2", "v3"}, thingDefinition, holderDefinition)
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectOfHolders(t, p, plan, []pairing{
 		{"", "", "", ""},
 		{"", takesAll, code.DoesLess, "nothing that is made for it follows a change of its label app, by which a Holder selects it"},
 		{takesAll, takesAll, "", ""},
 		{"", takesFar, code.OperandChanged, "v2 has what is made for objects of one namespace say something of one like it of another, which nothing did with v1: ConfigMap/olmkit-samples/of-h"},
 		{takesFar, takesFar, "", ""},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.holders, w.takes = true, func(context.Context) error { return nil }
-			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
-		})
-	}
+	})
 }
 
 // What is made for who selects an object follows what that says.
@@ -64,17 +50,11 @@ func TestRelays(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","labels":{"app":"x"}},"spec":{"size":1,"depth":1}},
 		{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b"},"spec":{"size":1}},
 		{"apiVersion":"example.com/v1","kind":"Holder","metadata":{"name":"h"},"spec":{"thing":"b","selector":{"matchLabels":{"app":"x"}}}}]`, []string{"v1", "v2", "v3"}, thingDefinition, holderDefinition)
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectOfHolders(t, p, plan, []pairing{
 		{weighs, weighs, "", ""},
 		{weighs, weighsOnce, code.DoesLess, "after a change of its spec.depth, what is made for others and tells of it says the same as before, not only for 30s: ConfigMap of-h and ConfigMap of-h-v1-w"},
 		{weighsOnce, weighsOnce, "", ""},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.holders, w.takes = true, func(context.Context) error { return nil }
-			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
-		})
-	}
+	})
 }
 
 func TestSelected(t *testing.T) {

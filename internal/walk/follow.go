@@ -123,9 +123,12 @@ func (w *walk) tellingOf(ctx context.Context, o *newObject) ([]string, error) {
 }
 
 // isIn reports whether what was made for another object says something of o.
-func (o *newObject) isIn(made observe.Operand) bool {
+func (o *newObject) isIn(made observe.Operand) bool { return saysAny(made, o.meant) }
+
+// saysAny reports whether a value of made, or its path, is a text that fits.
+func saysAny(made observe.Operand, fits func(text string) bool) bool {
 	for path, value := range compare.Values(made.Content) {
-		if o.meant(path) || o.meant(value) {
+		if fits(path) || fits(value) {
 			return true
 		}
 	}
@@ -169,7 +172,7 @@ func (w *walk) awaitBack(ctx context.Context, o *newObject, field string, before
 	err = lookUntil(ctx, limit, lookPause, func() (bool, error) {
 		now, err = view.RecentOperands(ctx)
 		f.stays[field] = o.notBack(before, there, now)
-		return !slices.ContainsFunc(f.stays[field], func(name string) bool { return !slices.Contains(was, name) }), err
+		return hasAll(was, f.stays[field]), err
 	})
 	return now, err
 }
@@ -347,7 +350,7 @@ func (w *walk) awaitShed(ctx context.Context, o *newObject, before map[string]ob
 		since.goesOn(field, w.usageNow(ctx))
 		switch {
 		case len(went) > 0:
-			return !slices.ContainsFunc(went, func(name string) bool { return !slices.Contains(shed, name) }), nil
+			return hasAll(shed, went), nil
 		case o.quick():
 			return since.silent(quietFor), nil
 		}
@@ -366,7 +369,7 @@ func (w *walk) awaitTold(ctx context.Context, o *newObject, field string, was ju
 	return told, lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		now, err := w.statusOf(ctx, o.Object)
 		told = judge.ToldOf(o.following.said, now)
-		return !slices.ContainsFunc(was.Tells[field], func(name string) bool { return !slices.Contains(told, name) }), err
+		return hasAll(told, was.Tells[field]), err
 	})
 }
 
@@ -415,16 +418,14 @@ func (w *walk) noteThere(ctx context.Context, o *newObject, field string, was ju
 		if f.there, err = view.ConfirmedOperands(ctx); err != nil {
 			return true, err
 		}
-		entries, err := w.entriesOf(ctx, o)
-		if err != nil {
+		f.keeps[field] = o.keeps(was.Traces[field])
+		if f.honours[field], err = w.honoursNow(ctx, o); err != nil {
 			return true, err
 		}
-		f.keeps[field], f.honours[field] = o.keeps(was.Traces[field]), union(o.honours(f.before, f.there, f.wanted), honoured(f.entries, entries, f.wanted))
 		if f.entry[0] != "" {
 			f.retained = o.retains(f.entry)
 		}
-		unsaid := slices.ContainsFunc(was.Honours[field], func(trace string) bool { return !slices.Contains(f.honours[field], trace) })
-		return len(f.keeps[field]) == 0 && !unsaid && !slices.ContainsFunc(f.retained, func(name string) bool { return !slices.Contains(before, name) }), nil
+		return len(f.keeps[field]) == 0 && hasAll(f.honours[field], was.Honours[field]) && hasAll(before, f.retained), nil
 	})
 }
 
@@ -450,6 +451,16 @@ func (o *newObject) keeps(traces []string) (kept []string) {
 	}
 	slices.Sort(kept)
 	return slices.Compact(kept)
+}
+
+// honoursNow lists where what was made for a copy, and for others, says the number that the change under way asks for, now that it is followed.
+func (w *walk) honoursNow(ctx context.Context, o *newObject) ([]string, error) {
+	f := &o.following
+	if f.wanted == "" {
+		return nil, nil
+	}
+	entries, err := w.entriesOf(ctx, o)
+	return union(o.honours(f.before, f.there, f.wanted), honoured(f.entries, entries, f.wanted)), err
 }
 
 // honours lists where what was made for a copy says in there, in other lines than before, the number that a change asks for, named as in judge.New.Remakes, sorted.

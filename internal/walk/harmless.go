@@ -63,8 +63,13 @@ func harmless(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) []
 	})
 	note := []string{"metadata", "annotations", nudgeNote}
 	// The nearer to the top a count is, the more it is the object's own.
-	slices.SortStableFunc(first, func(a, b step) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
+	nearestFirst(first)
 	return append(slices.Concat(first, limits, others), stepOf(note, "1", nil))
+}
+
+// nearestFirst sorts steps by how far from the top their fields are.
+func nearestFirst(steps []step) {
+	slices.SortStableFunc(steps, func(a, b step) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
 }
 
 // partition separates the steps whose field is wanted from the others.
@@ -118,9 +123,7 @@ func zeros(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) (step
 		if !is || n == 0 || s.Minimum != nil && *s.Minimum > 0 || len(s.Enum) > 0 || counts.MatchString(name) || ports.MatchString(name) || delicate.MatchString(name) {
 			return
 		}
-		c := stepOf(path, int64(0), n)
-		c.Path += judge.None
-		steps = append(steps, c)
+		steps = append(steps, countStep(object, path, 0, judge.None))
 	})
 	return steps
 }
@@ -136,7 +139,7 @@ func unset(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, give 
 			steps = append(steps, stepOf(path, value, nil))
 		}
 	})
-	slices.SortStableFunc(steps, func(a, b step) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
+	nearestFirst(steps)
 	return steps
 }
 
@@ -231,7 +234,7 @@ func toNone(schema *apiextensionsv1.JSONSchemaProps, object map[string]any) *ste
 	return &c
 }
 
-// countStep is the change of the count of object at path to n, which what follows its path says.
+// countStep is the change of the number of object at path to n, which what follows its path says.
 func countStep(object map[string]any, path []string, n int64, what string) step {
 	was, _, _ := unstructured.NestedInt64(object, path...)
 	c := stepOf(path, n, was)

@@ -217,9 +217,6 @@ func (w *walk) twinsInto(ctx context.Context, r *lifecycle.Release, copies []*ne
 			twins = append(twins, o)
 		}
 	}
-	if len(twins) == 0 {
-		return nil, nil
-	}
 	return twins, w.awaitIdle(ctx, twins...)
 }
 

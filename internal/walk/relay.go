@@ -50,7 +50,7 @@ func relayed(before, after map[string]string) []string {
 // honoured names what says in after, in other lines than in before, the number that a change asks for, sorted.
 func honoured(before, after map[string]string, wanted string) []string {
 	says := maps.Clone(after)
-	maps.DeleteFunc(says, func(path, value string) bool { return wanted == "" || !comesToSay(before[path], value, wanted) })
+	maps.DeleteFunc(says, func(path, value string) bool { return !comesToSay(before[path], value, wanted) })
 	return saying(says)
 }
 
@@ -63,7 +63,7 @@ func (w *walk) awaitRelayed(ctx context.Context, o *newObject, field string, was
 	return lookUntil(ctx, limit, quickPause, func() (bool, error) {
 		now, err := w.entriesOf(ctx, o)
 		f.saying, f.relays[field] = union(f.saying, saying(now)), relayed(f.entries, now)
-		return !slices.ContainsFunc(was.Relays[field], func(name string) bool { return !slices.Contains(f.relays[field], name) }), err
+		return hasAll(f.relays[field], was.Relays[field]), err
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -33,13 +32,7 @@ func (w *walk) straysOf(ctx context.Context, copies []*newObject, namespace stri
 
 // isSaidIn reports whether made says the name of o, and not that of one called after it that names samples in their namespace.
 func (o *newObject) isSaidIn(made observe.Operand) bool {
-	says := func(text string) bool { return strings.Contains(strings.ReplaceAll(text, o.Name+farAway, ""), o.Name) }
-	for path, value := range compare.Values(made.Content) {
-		if says(path) || says(value) {
-			return true
-		}
-	}
-	return false
+	return saysAny(made, func(text string) bool { return strings.Contains(strings.ReplaceAll(text, o.Name+farAway, ""), o.Name) })
 }
 
 // noteStrays notes in created what is outside of namespace, where copies are, and says something of them that it did not say, as before tells, when they were not there.
@@ -73,9 +66,12 @@ func (w *walk) noteStrangers(ctx context.Context, twins []*newObject, created ma
 			continue
 		}
 		is := created[o.CRD]
-		is.Strays = append([]string{}, is.Strays...)
+		if is.Strays == nil {
+			is.Strays = []string{}
+		}
+		saysSample := w.sayingSamplesBeside(o)
 		for _, name := range slices.Sorted(maps.Keys(operands)) {
-			if made := operands[name]; made.Of != o.String() && !made.Transient() && w.saysSample(made, o) {
+			if made := operands[name]; made.Of != o.String() && !made.Transient() && saysAny(made, saysSample) {
 				is.Strays = append(is.Strays, fmt.Sprintf("%s %s, which is made for %s of another namespace", made.Kind, made.Name, made.Of))
 			}
 		}
@@ -84,16 +80,13 @@ func (w *walk) noteStrangers(ctx context.Context, twins []*newObject, created ma
 	return nil
 }
 
-// saysSample reports whether made says the name of a sample of o's kind that o does not name itself.
-func (w *walk) saysSample(made observe.Operand, o *newObject) bool {
+// sayingSamplesBeside returns what reports whether a text has the name of a sample of o's kind that o does not name itself.
+func (w *walk) sayingSamplesBeside(o *newObject) func(text string) bool {
 	others := slices.DeleteFunc(w.ofKind(o.CRD), func(sample *observe.Object) bool {
 		return judge.Names(o.like.Author["spec"], sample.Name, func(string) bool { return true })
 	})
-	for path, value := range compare.Values(made.Content) {
-		words := nameLike.FindAllString(path+" "+value, -1)
-		if slices.ContainsFunc(others, func(sample *observe.Object) bool { return slices.Contains(words, sample.Name) }) {
-			return true
-		}
+	return func(text string) bool {
+		words := nameLike.FindAllString(text, -1)
+		return slices.ContainsFunc(others, func(sample *observe.Object) bool { return slices.Contains(words, sample.Name) })
 	}
-	return false
 }

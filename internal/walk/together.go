@@ -138,8 +138,7 @@ func (w *walk) leaveTraces(ctx context.Context, o *newObject, resource dynamic.R
 	for i, s := range steps {
 		want = union(want, was.Traces[s.Path])
 		left := func(now map[string]observe.Operand) bool {
-			honours := o.honours(before, now, s.wanted())
-			return slices.Equal(o.trace(before, now), want) && !slices.ContainsFunc(was.Honours[s.Path], func(trace string) bool { return !slices.Contains(honours, trace) })
+			return slices.Equal(o.trace(before, now), want) && hasAll(o.honours(before, now, s.wanted()), was.Honours[s.Path])
 		}
 		if same, err = w.comesTo(ctx, o, left, func() error { return mergePatch(ctx, resource, o.Name, s.There) }); err != nil || !same {
 			return i, false, err
@@ -198,6 +197,11 @@ func (w *walk) comesTo(ctx context.Context, o *newObject, wanted func(now map[st
 		return is, err
 	})
 	return is, err
+}
+
+// hasAll reports whether list has all of wanted.
+func hasAll(list, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(list, name) })
 }
 
 // union is a and b, sorted, each once.
