@@ -187,7 +187,7 @@ const (
 	labelsNodes  = "labels nodes"
 	stripsNodes  = "does, and takes their other labels"
 	hurries      = "takes a tenth of a second for all that it does"
-	dawdles      = "takes five seconds for that"
+	dawdles      = "takes more than five seconds for that"
 	twins        = "makes two of each, and makes either again that somebody deletes"
 	twinsHalf    = "makes two of each, and one of them again"
 	paves        = "makes a Service for who says a depth, and again if somebody deletes it"
@@ -806,7 +806,7 @@ func (w *world) tick(key client.ObjectKey, of types.UID) {
 }
 
 // takes is how long those that are not at once done take for each change.
-var takes = map[string]time.Duration{hurries: time.Second / 10, dawdles: 5 * time.Second, ousts: time.Second / 2}
+var takes = map[string]time.Duration{hurries: time.Second / 10, dawdles: 5*time.Second + time.Second/4, ousts: time.Second / 2}
 
 // twin follows the name of the first of two.
 const twin = "-twin"
