@@ -22,7 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,8 +54,7 @@ import (
 // Things, of which the operator makes ConfigMaps.
 type world struct {
 	client.WithWatch
-	tracker clienttesting.ObjectTracker
-	listed  sync.Map         // by resource and namespace, as it was read last
+	tracker *countingTracker
 	watcher *observe.Watcher // of the walk, once it follows
 
 	mu        sync.Mutex
@@ -235,7 +233,8 @@ func newWorld() *world {
 		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
 	// The tracker of managed fields, which is the default, takes half of the tests' time.
-	tracker := clienttesting.NewObjectTracker(s, serializer.NewCodecFactory(s).UniversalDecoder())
+	tracker := &countingTracker{ObjectTracker: clienttesting.NewObjectTracker(s, serializer.NewCodecFactory(s).UniversalDecoder()),
+		writes: map[schema.GroupVersionResource]int{}, last: map[reading]any{}}
 	w := &world{tracker: tracker, behaviour: map[string]string{}, ticking: map[types.UID]bool{}, on: func(string) error { return nil }}
 	w.WithWatch = fake.NewClientBuilder().WithScheme(s).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(s)).WithObjectTracker(tracker).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}}).
@@ -1503,60 +1502,108 @@ func (r resourceOf) named(name string) *unstructured.Unstructured {
 }
 
 func (r resourceOf) Get(ctx context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
-	o := r.named(name)
-	if w, is := r.client.(*world); is {
-		w.mu.Lock()
-		w.gets++
-		w.mu.Unlock()
+	read := func() (*unstructured.Unstructured, error) {
+		o := r.named(name)
+		return o, r.client.Get(ctx, client.ObjectKeyFromObject(o), o)
 	}
-	return o, r.client.Get(ctx, client.ObjectKeyFromObject(o), o)
+	w, is := r.client.(*world)
+	if !is {
+		return read()
+	}
+	w.mu.Lock()
+	w.gets++
+	w.mu.Unlock()
+	return onceWritten(w.tracker, r, name, read)
 }
 
 func (r resourceOf) List(ctx context.Context, _ metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	list := &unstructured.UnstructuredList{}
-	kind := r.named("").GroupVersionKind()
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if !slices.Contains([]string{"Thing", "Holder", "ConfigMap", "Pod", "Deployment", "Service", "Job", "Secret"}, kind.Kind) {
-		return list, nil // nobody makes any
+	read := func() (*unstructured.UnstructuredList, error) {
+		list := &unstructured.UnstructuredList{}
+		kind := r.named("").GroupVersionKind()
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if !slices.Contains([]string{"Thing", "Holder", "ConfigMap", "Pod", "Deployment", "Service", "Job", "Secret"}, kind.Kind) {
+			return list, nil // nobody makes any
+		}
+		return list, r.client.List(ctx, list, client.InNamespace(r.namespace))
 	}
 	if w, is := r.client.(*world); is {
-		return w.list(ctx, list, kind, r)
+		return onceWritten(w.tracker, r, "", read)
 	}
-	return list, r.client.List(ctx, list, client.InNamespace(r.namespace))
+	return read()
 }
 
-// listing is a list as it was read, of objects in these versions.
-type listing struct {
-	versions string
-	list     *unstructured.UnstructuredList
+// countingTracker counts what is written, so that nothing is read anew that nobody wrote: to read takes half of the tests' time.
+type countingTracker struct {
+	clienttesting.ObjectTracker
+	mu     sync.Mutex
+	writes map[schema.GroupVersionResource]int // of objects of this resource; of none, of any
+	last   map[reading]any
 }
 
-// list reads what there is of a resource, of kind, into list, or returns what it was the last time if nobody wrote any of it: to read all anew takes a third of the tests' time.
-func (w *world) list(ctx context.Context, list *unstructured.UnstructuredList, kind schema.GroupVersionKind, of resourceOf) (*unstructured.UnstructuredList, error) {
-	there, err := w.tracker.List(of.of, kind, of.namespace)
-	if err != nil {
-		return nil, err
+// reading is of what somebody reads: of an object by its name, or of all in a namespace.
+type reading struct {
+	of              schema.GroupVersionResource
+	namespace, name string
+}
+
+// answer is what was read after so many writes.
+type answer[T any] struct {
+	after int
+	is    T
+	err   error
+}
+
+// onceWritten returns what read reads of an object that is called name, or of all for "": as it was read last, if nobody wrote any of the resource since.
+func onceWritten[T interface{ DeepCopy() T }](t *countingTracker, r resourceOf, name string, read func() (T, error)) (T, error) {
+	of := reading{r.of, r.namespace, name}
+	t.mu.Lock()
+	after := t.writes[r.of] + t.writes[schema.GroupVersionResource{}]
+	last, known := t.last[of].(answer[T])
+	t.mu.Unlock()
+	if !known || last.after != after {
+		is, err := read()
+		last = answer[T]{after, is, err}
+		t.mu.Lock()
+		t.last[of] = last
+		t.mu.Unlock()
 	}
-	versions := ""
-	err = meta.EachListItem(there, func(o runtime.Object) error {
-		is, err := meta.Accessor(o)
-		if err == nil {
-			versions += fmt.Sprintln(is.GetNamespace(), is.GetName(), is.GetUID(), is.GetResourceVersion())
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
+	return last.is.DeepCopy(), last.err
+}
+
+// wrote notes that objects of a resource are written, before and after: who reads meanwhile reads again.
+func (t *countingTracker) wrote(of schema.GroupVersionResource, write func() error) error {
+	count := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.writes[of]++
 	}
-	key := of.of.String() + " " + of.namespace
-	if last, is := w.listed.Load(key); is && last.(listing).versions == versions {
-		return last.(listing).list.DeepCopy(), nil
-	}
-	if err := w.List(ctx, list, client.InNamespace(of.namespace)); err != nil {
-		return nil, err
-	}
-	w.listed.Store(key, listing{versions, list.DeepCopy()})
-	return list, nil
+	count()
+	defer count()
+	return write()
+}
+
+func (t *countingTracker) Add(o runtime.Object) error {
+	return t.wrote(schema.GroupVersionResource{}, func() error { return t.ObjectTracker.Add(o) })
+}
+
+func (t *countingTracker) Create(of schema.GroupVersionResource, o runtime.Object, namespace string, options ...metav1.CreateOptions) error {
+	return t.wrote(of, func() error { return t.ObjectTracker.Create(of, o, namespace, options...) })
+}
+
+func (t *countingTracker) Update(of schema.GroupVersionResource, o runtime.Object, namespace string, options ...metav1.UpdateOptions) error {
+	return t.wrote(of, func() error { return t.ObjectTracker.Update(of, o, namespace, options...) })
+}
+
+func (t *countingTracker) Patch(of schema.GroupVersionResource, o runtime.Object, namespace string, options ...metav1.PatchOptions) error {
+	return t.wrote(of, func() error { return t.ObjectTracker.Patch(of, o, namespace, options...) })
+}
+
+func (t *countingTracker) Apply(of schema.GroupVersionResource, o runtime.Object, namespace string, options ...metav1.PatchOptions) error {
+	return t.wrote(of, func() error { return t.ObjectTracker.Apply(of, o, namespace, options...) })
+}
+
+func (t *countingTracker) Delete(of schema.GroupVersionResource, namespace, name string, options ...metav1.DeleteOptions) error {
+	return t.wrote(of, func() error { return t.ObjectTracker.Delete(of, namespace, name, options...) })
 }
 
 func (r resourceOf) Create(ctx context.Context, o *unstructured.Unstructured, options metav1.CreateOptions, _ ...string) (*unstructured.Unstructured, error) {
