@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -675,9 +676,11 @@ func (w *world) hasHost(ctx context.Context, thing *unstructured.Unstructured) b
 
 // all are the objects of a kind in a namespace, or in all of them.
 func (w *world) all(ctx context.Context, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind)
-	_ = w.List(ctx, list, client.InNamespace(namespace))
+	of, _ := meta.UnsafeGuessKindToResource(kind)
+	list, err := resourceOf{client: w, of: of, namespace: namespace}.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
 	return list.Items
 }
 
