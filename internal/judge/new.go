@@ -135,6 +135,8 @@ type New struct {
 	Clings map[string][]string
 	// AtNone says why the copy was not well by its own words when it asked for none, "" if it was; nil if that is not known.
 	AtNone *string
+	// Longest is how long the name of an object like the copy may be, as what was made for it under the first release that was tried says; 0 if nothing says its name.
+	Longest int
 	// Makes is what was made for the copy before anything was tried, named as in Remakes.
 	Makes []string
 	// Stays are the fields of what was made for the copy that were not as before when a field that was surely followed had been changed and changed back, by that.

@@ -17,6 +17,9 @@ const (
 // Variants tells what the operator of the release called to did not do for a variant, and that of from did, besides what found tells already. copied is what that of from did for the
 // copy.
 func Variants(from, to string, copied, was, is New, found []finding.Finding) []finding.Finding {
+	if is.Copy.Refused {
+		return refused(from, to, was, is)
+	}
 	list := NewObjects(from, to, was, is)
 	if was.Of == is.Of {
 		list = append(list, keptNoMore(from, to, copied, was, is)...)
@@ -32,6 +35,16 @@ func Variants(from, to string, copied, was, is New, found []finding.Finding) []f
 		}
 	}
 	return append(list, heldBack(from, to, was, is)...)
+}
+
+// refused tells that the API server does not take a variant any more that was well: maybe on purpose.
+func refused(from, to string, was, is New) []finding.Finding {
+	if was.Copy.Refused || !was.Copy.Made || len(was.Lacks()) > 0 {
+		return nil
+	}
+	f := code.Finding(code.NewIgnored, is.Sample, "%s refuses a new object like it%s; %s took it, and did for it as for this one", to, is.Variant, from)
+	f.Severity, f.Cause, f.Fix = finding.Warning, is.Copy.Unwell, "take what the old version took: refuse only what never worked"
+	return []finding.Finding{f}
 }
 
 // heldBack tells that a variant stays that is deleted in a way in which it went.

@@ -382,7 +382,9 @@ func (w *walk) makeCopy(ctx context.Context, r *lifecycle.Release, like *observe
 	o := &observe.Object{
 		CRD: like.CRD, Resource: like.Resource, Kind: like.Kind, Version: like.Version, Namespace: key.Namespace, Sample: like.Sample, Name: key.Name,
 	}
-	if _, err := w.makeObject(ctx, r, r.CRD(like.CRD), object, o); err != nil || o.UID == "" {
+	found, err := w.makeObject(ctx, r, r.CRD(like.CRD), object, o)
+	w.refused = refusedOf(found)
+	if err != nil || o.UID == "" {
 		return nil, err
 	}
 	w.Forget([]*observe.Object{o})

@@ -248,15 +248,20 @@ func (w *walk) Add(ctx context.Context, r *lifecycle.Release, d *apiextensionsv1
 	if made = slices.Clone(w.Objects[known:]); err != nil {
 		return made, "", err
 	}
+	if len(made) > 0 {
+		_, err = w.record(ctx, r)
+	}
+	return made, refusedOf(found), err
+}
+
+// refusedOf says why the API server did not take a sample, as found has it; "" if it did.
+func refusedOf(found []finding.Finding) (refused string) {
 	for _, f := range found {
 		if f.Code == code.SampleRefused {
 			refused = f.Message
 		}
 	}
-	if len(made) > 0 {
-		_, err = w.record(ctx, r)
-	}
-	return made, refused, err
+	return refused
 }
 
 // Forget takes objects out of the walk.

@@ -44,7 +44,7 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 			o.ready = append(o.ready, name)
 		}
 	}
-	o.claims = claimsOf(o, operands)
+	o.claims, is.Longest = claimsOf(o, operands), cmp.Or(was.Longest, o.longestName(operands))
 	o.following.begin(was)
 	is.Follows, is.Remakes, is.Retains = map[string]int{}, map[string]bool{}, map[string][]string{}
 	for _, try := range []func() error{

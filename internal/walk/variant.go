@@ -39,6 +39,7 @@ type variant struct {
 	choice step              // what it chooses; none if nothing
 	pause  *step             // that it is deleted after
 	named  []*observe.Object // that it is created before
+	length int               // how many characters its name has; 0 for as many as come about
 }
 
 // tryVariants creates for each of copies, which are gone, others that ask for something else, and deletes them again. It notes in created what r's operator does for them: what cannot
@@ -76,19 +77,23 @@ func (w *walk) makeVariants(ctx context.Context, r *lifecycle.Release, copies []
 			continue
 		}
 		for i, v := range w.variantsOf(r, first, before, created[first.CRD]) {
-			key := client.ObjectKey{Namespace: first.Namespace, Name: fmt.Sprintf("%s-alt%d%c", shortened(v.like.Name), len(w.created)+1, 'a'+i)}
+			name := fmt.Sprintf("%s-alt%d%c", shortened(v.like.Name), len(w.created)+1, 'a'+i)
+			key := client.ObjectKey{Namespace: first.Namespace, Name: name + strings.Repeat("x", max(0, v.length-len(name)))}
 			o, err := w.copyInto(ctx, r, v.like, key, v.choice.There, w.laterNeeds(v.named)...)
 			if err != nil {
 				return all, err
 			}
 			if o == nil {
+				if w.refused != "" && v.length > 0 { // whether others are refused is asked in dry runs
+					created[first.CRD+v.name] = judge.New{Sample: v.like.String(), Of: v.like.Sample, Variant: v.name, Copy: judge.Dealt{Refused: true, Unwell: w.refused}}
+				}
 				continue
 			}
 			o.variant, o.slowest, o.pause = v.name, first.slowest, v.pause
 			if strings.HasPrefix(v.name, asSample) && o.Version == first.Version { // another's fields are those of the copy
 				o.besides = first
 			}
-			if v.like == first.like && len(v.named) == 0 {
+			if v.like == first.like && len(v.named) == 0 && v.length == 0 { // else it is no other on purpose
 				o.first = first.asSample(first.first)
 			}
 			all = append(all, o)
@@ -121,7 +126,7 @@ func (w *walk) variantsOf(r *lifecycle.Release, first *newObject, before map[str
 	chosen = slices.DeleteFunc(chosen, func(v variant) bool {
 		return len(w.withoutPulls([]step{v.choice}, v.like.Author, first.first)) == 0
 	})
-	return slices.Concat(pick(w.pausedToo(r, first, before[first.CRD], is), 1), pick(w.earlyToo(r, first), 1), pick(chosen, mostChoices), pick(samples, mostSamples))
+	return slices.Concat(pick(w.pausedToo(r, first, before[first.CRD], is), 1), pick(w.earlyToo(r, first), 1), pick(longNamed(first, is), 1), pick(chosen, mostChoices), pick(samples, mostSamples))
 }
 
 // pausedToo is the variant that is paused when it is deleted, where r's operator heeds a pause, or that of the release before did.
@@ -136,6 +141,14 @@ func (w *walk) pausedToo(r *lifecycle.Release, first *newObject, was, is judge.N
 		}
 	}
 	return nil
+}
+
+// longNamed is the variant whose name is as long as that of an object like first may be, as is says.
+func longNamed(first *newObject, is judge.New) []variant {
+	if is.Longest <= len(first.Name) {
+		return nil
+	}
+	return []variant{{name: fmt.Sprintf(judge.With+"a name of %d characters", is.Longest), like: first.like, length: is.Longest}}
 }
 
 // otherSamples are the samples of a kind besides like in the versions that are served, each manifest once.

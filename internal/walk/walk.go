@@ -111,6 +111,7 @@ type installed struct {
 	populated  *lifecycle.Release // whose samples were made last
 	lingering  []*observe.Object  // that were deleted, and were not gone in time
 	copied     int                // for how many new objects it was asked what they need
+	refused    string             // why the API server took no new object the last time, "" if it took it
 	unwatch    context.CancelFunc
 	freshSince time.Time            // when the package was last installed where nothing of it stood
 	began      map[string]time.Time // by the name of a release, when the manager was last asked for it

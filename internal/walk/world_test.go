@@ -180,6 +180,8 @@ const (
 	injectsLess  = "adds less to each pod"
 	robsPods     = "adds less to each pod, and takes its environment"
 	bansPods     = "lets nobody create a pod"
+	fitsShort    = "does nothing for a name of more than 40 characters"
+	bansLong     = "takes no name of more than 40 characters"
 	ticks        = "makes a Job every five seconds"
 	ticksShort   = "makes Jobs that say less"
 	ticksNew     = "does, for what is new"
@@ -247,6 +249,9 @@ func newWorld() *world {
 				}
 				if w.only != "" && o.GetObjectKind().GroupVersionKind() == thingKind && o.GetName() != w.only {
 					return apierrors.NewInvalid(thingKind.GroupKind(), o.GetName(), nil)
+				}
+				if w.behaves() == bansLong && o.GetObjectKind().GroupVersionKind() == thingKind && len(o.GetName()) > 40 {
+					return denial(o)
 				}
 				w.insist(o)
 				if len((&client.CreateOptions{}).ApplyOptions(options).DryRun) > 0 {
@@ -832,7 +837,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	onDelete, _, _ := unstructured.NestedString(thing.Object, "spec", "onDelete")
 	w.mu.Unlock()
 	guards := behaviour == frees || behaviour == clutches
-	if sulked || known || slices.Contains([]string{hosted, hostedFree, hostedNext, hostedBoth, accepts}, behaviour) && w.hasHost(ctx, thing) || guards && w.guard(ctx, thing, behaviour == frees || !paused) || paused && (behaviour == holds || guards) {
+	if sulked || known || behaviour == fitsShort && len(name) > 40 || slices.Contains([]string{hosted, hostedFree, hostedNext, hostedBoth, accepts}, behaviour) && w.hasHost(ctx, thing) || guards && w.guard(ctx, thing, behaviour == frees || !paused) || paused && (behaviour == holds || guards) {
 		return
 	}
 	if behaviour == sweeps || behaviour == adopts {
