@@ -12,7 +12,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/olmkit/olmkit/internal/compare"
@@ -267,7 +266,7 @@ func (o *newObject) beside(operands map[string]observe.Operand) []string {
 // apart are the fields of made, of a copy, that say something else in other, which is as if it was the sample's, but for those that but matches, each named as what each copy has.
 // Items that have names may be in any order, as the ports of a Service that an operator keeps in a map.
 func (o *newObject) apart(made observe.Operand, other any, but *regexp.Regexp) (fields []string) {
-	for _, field := range compare.OtherFields(byName(o.renamed(made.Content)), byName(runtime.DeepCopyJSONValue(other))) {
+	for _, field := range compare.OtherFields(byName(o.renamed(made.Content)), byName(other)) {
 		if !but.MatchString(field) {
 			fields = append(fields, o.called(made)+" "+field)
 		}

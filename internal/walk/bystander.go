@@ -110,7 +110,7 @@ func (w *walk) tryCreate(ctx context.Context, o *unstructured.Unstructured, name
 		return nil, refused, ctx.Err()
 	}
 	values = map[string]string{}
-	for path, value := range compare.Values(byName(saidIn(o)).(map[string]any)) {
+	for path, value := range valuesByName(saidIn(o)) {
 		values[sameName(path)] = sameName(value)
 	}
 	return values, "", nil
@@ -125,26 +125,35 @@ func saidIn(o *unstructured.Unstructured) map[string]any {
 	return said
 }
 
-// byName is value with each list of things that have names as a map by these: where one is added, the others keep their paths.
+// valuesByName are the values of content by their paths, as compare.Values has them: of things that have names, by these.
+func valuesByName(content map[string]any) map[string]string {
+	named, _ := byName(content).(map[string]any)
+	return compare.Values(named)
+}
+
+// byName is value with each list of things that have names as a map by these: where one is added, or another comes first, the others keep their paths.
 func byName(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
+		named := map[string]any{}
 		for k, inner := range v {
-			v[k] = byName(inner)
+			named[k] = byName(inner)
 		}
+		return named
 	case []any:
-		by := map[string]any{}
+		list, by := make([]any, len(v)), map[string]any{}
 		for i, item := range v {
-			v[i] = byName(item)
+			list[i] = byName(item)
 			if thing, is := item.(map[string]any); is {
 				if name, is := thing["name"].(string); is {
-					by[name] = thing
+					by[name] = list[i]
 				}
 			}
 		}
 		if len(by) == len(v) {
 			return by
 		}
+		return list
 	}
 	return value
 }

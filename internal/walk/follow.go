@@ -191,12 +191,12 @@ func (o *newObject) notBack(before, there, now map[string]observe.Operand) []str
 		if !stays || !made.Direct || made.Transient() || made.Kind == observe.KindClaim {
 			continue
 		}
-		is := compare.Values(after.Content)
-		fields := otherPaths(compare.Values(made.Content), is)
+		is := valuesByName(after.Content)
+		fields := otherPaths(valuesByName(made.Content), is)
 		if len(fields) == 0 {
 			continue
 		}
-		meanwhile, first := compare.Values(there[name].Content), compare.Values(o.first[name].Content)
+		meanwhile, first := valuesByName(there[name].Content), valuesByName(o.first[name].Content)
 		for _, field := range fields {
 			same := meanwhile[field] == is[field]
 			if made.Kind == "Secret" {
@@ -439,8 +439,8 @@ func (o *newObject) keeps(traces []string) (kept []string) {
 		if !made.Direct || made.Transient() {
 			continue
 		}
-		now := compare.Values(f.there[name].Content)
-		for path, value := range compare.Values(made.Content) {
+		now := valuesByName(f.there[name].Content)
+		for path, value := range valuesByName(made.Content) {
 			if now[path] != value || !asksFor(value, f.asked) {
 				continue
 			}
@@ -472,8 +472,8 @@ func (o *newObject) honours(before, there map[string]observe.Operand, wanted str
 		if !made.Direct || made.Transient() {
 			continue
 		}
-		was := compare.Values(before[name].Content)
-		for path, value := range compare.Values(made.Content) {
+		was := valuesByName(before[name].Content)
+		for path, value := range valuesByName(made.Content) {
 			if !noted.MatchString(path) && comesToSay(was[path], value, wanted) {
 				traces = append(traces, o.called(made)+" "+o.plain(path))
 			}

@@ -198,6 +198,12 @@ func TestWordsOf(t *testing.T) {
 // number of pods that somebody scales, and what is there no more or anew. Of Secrets credentials count that are others than before.
 func TestNotBack(t *testing.T) {
 	const name = "a-new2"
+	named := func(names ...string) (list []any) {
+		for _, n := range names {
+			list = append(list, map[string]any{"name": n})
+		}
+		return list
+	}
 	for title, c := range map[string]struct {
 		kind                     string
 		first, before, there, is map[string]any
@@ -207,6 +213,8 @@ func TestNotBack(t *testing.T) {
 		"as before":            {kind: "Ingress", before: map[string]any{"host": "a"}, there: map[string]any{"host": "b"}, is: map[string]any{"host": "a"}},
 		"as it was there":      {kind: "Ingress", before: map[string]any{"host": "a"}, there: map[string]any{"host": "b"}, is: map[string]any{"host": "b"}, want: []string{"Ingress host"}},
 		"one more":             {kind: "Ingress", before: map[string]any{}, there: map[string]any{"host": []any{"b"}}, is: map[string]any{"host": []any{"b"}}, want: []string{"Ingress host[0]"}},
+		"in another order":     {kind: "Service", first: map[string]any{"ports": named("a", "b", "c")}, before: map[string]any{"ports": named("a", "b", "c")}, there: map[string]any{"ports": named("a", "b")}, is: map[string]any{"ports": named("b", "c", "a")}},
+		"one that stays":       {kind: "Service", before: map[string]any{"ports": named("a")}, there: map[string]any{"ports": named("b", "a")}, is: map[string]any{"ports": named("b", "a")}, want: []string{"Service ports.b.name"}},
 		"another again":        {kind: "ConfigMap", before: map[string]any{"at": "1"}, there: map[string]any{"at": "2"}, is: map[string]any{"at": "3"}},
 		"as at first":          {kind: "Ingress", first: map[string]any{"host": "b"}, before: map[string]any{"host": "a"}, there: map[string]any{"host": "b"}, is: map[string]any{"host": "b"}},
 		"a note":               {kind: "Ingress", before: map[string]any{"annotations": "1"}, there: map[string]any{"annotations": "2"}, is: map[string]any{"annotations": "2"}},

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/judge"
 )
 
@@ -16,7 +15,7 @@ func (w *walk) entriesOf(ctx context.Context, o *newObject) (map[string]string, 
 	others, err := w.madeForOthers(ctx, o)
 	entries := map[string]string{}
 	for name, made := range others {
-		for path, value := range compare.Values(made.Content) {
+		for path, value := range valuesByName(made.Content) {
 			if o.meant(path) || o.meant(value) {
 				entries[name+" "+path] = value
 			}

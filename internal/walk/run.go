@@ -8,9 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -87,7 +84,7 @@ var ofJobs = observe.Compiled(`^(spec\.)?selector|controller-uid|job-name`)
 
 // saidBy is what a Job says, by path.
 func saidBy(job observe.Operand) map[string]string {
-	values := compare.Values(byName(runtime.DeepCopyJSON(job.Content)).(map[string]any))
+	values := valuesByName(job.Content)
 	maps.DeleteFunc(values, func(path, _ string) bool { return ofJobs().MatchString(path) })
 	return values
 }

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -220,7 +219,7 @@ func (o *newObject) trace(before, after map[string]observe.Operand) []string {
 		if !made.Direct || made.Transient() {
 			continue
 		}
-		fields := otherPaths(compare.Values(before[name].Content), compare.Values(after[name].Content))
+		fields := otherPaths(valuesByName(before[name].Content), valuesByName(after[name].Content))
 		if len(fields) == 0 && written[name] != writtenThen[name] {
 			fields = []string{""}
 		}

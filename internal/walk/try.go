@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/definition"
 	"github.com/olmkit/olmkit/internal/judge"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -297,7 +296,7 @@ func (w *walk) putRight(ctx context.Context, o *newObject) error {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		made, before := now[name], o.following.before[name]
 		if !made.Direct || made.UID != before.UID || !slices.Contains(kinds, made.Kind) ||
-			len(otherPaths(compare.Values(before.Content), compare.Values(made.Content))) == 0 {
+			len(otherPaths(valuesByName(before.Content), valuesByName(made.Content))) == 0 {
 			continue
 		}
 		if _, _, err := w.takeOne(ctx, o, &made, newLimit); err != nil {
