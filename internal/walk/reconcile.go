@@ -307,7 +307,6 @@ func (w *walk) takeBack(ctx context.Context, r *lifecycle.Release, n nudged, und
 	if err := undo.Run(ctx, w.undoLimit(ctx)); err != nil {
 		return err
 	}
-	w.takenBack = time.Now()
 	answered := slices.DeleteFunc(slices.Sorted(maps.Keys(n.changed)), func(name string) bool { return n.answered[name] == "" })
 	if _, err = w.AwaitActed(ctx, r, began, before.Snapshot, answered, observe.NudgeLimit, nil); err != nil {
 		return err
@@ -315,7 +314,9 @@ func (w *walk) takeBack(ctx context.Context, r *lifecycle.Release, n nudged, und
 	if _, err = w.awaitOperands(ctx, first.Operands); err != nil {
 		return err
 	}
-	return w.leaveScaled(ctx, r, n, first)
+	err = w.leaveScaled(ctx, r, n, first)
+	w.takenBack = time.Now() // until then it may say that it cannot make less of what is there
+	return err
 }
 
 // leaveScaled changes those of n's objects once more whose operator left what it made as large as the change had it, as where a cluster may only grow: an operator may

@@ -231,3 +231,16 @@ func TestGrowsOnly(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
 	}
 }
+
+// What says already what the next release takes for granted, changes nothing when it is left out.
+func TestUsual(t *testing.T) {
+	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":6,"note":"7h"}`, "v1", "v2", "v3")
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{presumes, presumes, "", ""},
+		{presumes, presumesSame, "", ""},
+		{presumesSame, presumesSame, "", ""},
+		{presumes, presumesLast, code.DoesLess, "nothing that is made for it follows a change of its spec.note (leaving that out)"},
+	} {
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
+	}
+}

@@ -251,9 +251,42 @@ func (w *walk) changeNew(ctx context.Context, r *lifecycle.Release, o *newObject
 		if is.Follows[change.Path] = times; o.following.retained != nil {
 			is.Retains[change.Path] = o.following.retained
 		}
+		if times > 0 || was.Follows[change.Path] < judge.Surely {
+			continue
+		}
+		if usual, err := w.isUsual(ctx, o, change, now.Object, operands, was, patch); err != nil {
+			return err
+		} else if usual {
+			delete(is.Follows, change.Path)
+		}
 	}
 	o.following.entry, o.following.asked, o.following.wanted = [2]string{}, "", ""
 	return nil
+}
+
+// isUsual reports whether a text of object, a copy, is what is usual, where nothing follows that it is left out: if it is another one at first, something does.
+func (w *walk) isUsual(ctx context.Context, o *newObject, leftOut step, object map[string]any, operands map[string]observe.Operand, was judge.New, patch func(data []byte, dryRun ...string) error) (bool, error) {
+	field, is := strings.CutSuffix(leftOut.Path, judge.LeftOut)
+	path := strings.Split(field, ".")
+	text, _, _ := unstructured.NestedString(object, path...)
+	other := w.withoutPulls([]step{stepOf(path, otherWord(lastOf(field), text), text)}, object, operands)
+	if !is || len(other) == 0 || otherWord(lastOf(field), text) == text {
+		return false, nil
+	}
+	follows := true
+	for _, change := range [][]byte{other[0].There, leftOut.There} {
+		err := w.awaitIdle(ctx, o)
+		if err == nil && follows {
+			follows, err = w.followed(ctx, o, was.Patience(), func() error { return patch(change) })
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if patch(leftOut.Back) != nil { // the object is about to be deleted
+		return follows, ctx.Err()
+	}
+	return follows, w.awaitIdle(ctx, o)
 }
 
 // changesOf lists the changes of object, a copy, that are tried: those that surely were followed under the release before, and the others.

@@ -169,6 +169,9 @@ const (
 	checks       = "lets nobody have a note of !"
 	checksAll    = "lets nobody have a note of !, or no size"
 	doubles      = "says the depth twice"
+	presumes     = "takes a note that is left out for 1h"
+	presumesSame = "takes it for 7h"
+	presumesLast = "takes it for the last one"
 	halves       = "does, and keeps one of them when it changes"
 	jams         = "cannot take back a greater depth until somebody deletes what it made"
 	jamsMore     = "cannot either, and has one note"
@@ -880,6 +883,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	if behaviour == jamsMore {
 		spec["note"] = "x"
 	}
+	w.presume(ctx, key, behaviour, spec)
 	said := fmt.Sprint(spec, thing.GetLabels(), annotations)
 	if _, deep := spec["depth"]; deep && (behaviour == paves || behaviour == pavesOnce) {
 		w.serve(ctx, thing, 6379)
@@ -934,6 +938,18 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		if behaviour == exits || behaviour == operandsExit {
 			w.exit(ctx, behaviour == exits)
 		}
+	}
+}
+
+// presume has the spec of the thing called key say a note, if an operator that behaves so takes one for granted.
+func (w *world) presume(ctx context.Context, key client.ObjectKey, behaviour string, spec map[string]any) {
+	usual, m := map[string]string{presumes: "1h", presumesSame: "7h"}[behaviour], &corev1.ConfigMap{}
+	if behaviour == presumesLast && w.Get(ctx, key, m) == nil {
+		_, usual, _ = strings.Cut(m.Data["said"], "note:")
+		usual = usual[:strings.IndexAny(usual, " ]")]
+	}
+	if _, says := spec["note"]; !says && usual != "" {
+		spec["note"] = usual
 	}
 }
 
