@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -230,6 +231,18 @@ func TestGrowsOnly(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
 	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newDisposable()
+		w.behaviour["v1"], w.behaviour["v2"], w.behaviour["v3"] = grows, grows, grows
+		walk := w.connect(t, p, plan, Options{})
+		if _, err := walk.run(t.Context(), plan); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second) // until the manager sees that nothing is wanted any more
+		if w.stuck.IsZero() || !walk.takenBack.After(w.stuck) {
+			t.Errorf("a sample is as it was at %s, and its operator could do nothing for it at %s", walk.takenBack, w.stuck)
+		}
+	})
 }
 
 // What says already what the next release takes for granted, changes nothing when it is left out.

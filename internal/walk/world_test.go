@@ -56,6 +56,7 @@ import (
 type world struct {
 	client.WithWatch
 	tracker *countingTracker
+	stuck   time.Time        // when a sample said last less than there is, of which nothing is taken away
 	watcher *observe.Watcher // of the walk, once it follows
 
 	mu        sync.Mutex
@@ -969,6 +970,11 @@ func (w *world) fit(ctx context.Context, thing *unstructured.Unstructured, less 
 	replicas, d := int32(size), &appsv1.Deployment{}
 	if w.Get(ctx, client.ObjectKeyFromObject(thing), d) == nil {
 		if *d.Spec.Replicas == replicas || *d.Spec.Replicas > replicas && !less {
+			if *d.Spec.Replicas > replicas && !copied().MatchString(d.Name) {
+				w.mu.Lock()
+				w.stuck = time.Now()
+				w.mu.Unlock()
+			}
 			return *d.Spec.Replicas == replicas
 		}
 		d.Spec.Replicas = &replicas
