@@ -45,6 +45,8 @@ func TestHotLoop(t *testing.T) {
 	for behaviour, want := range map[string]string{
 		"":      "",
 		answers: "warning: 5 times in a row an object was written without a change to what it says, and each time the operator wrote in turn: data.written",
+		sums:    "",
+		stamps:  "warning: 5 times in a row an object was written without a change to what it says, and each time the operator wrote in turn: status.seenAt",
 		spins:   "error: reconcile hot loop: the operator keeps writing data.written although nobody touches the object",
 	} {
 		t.Run(behaviour, func(t *testing.T) {

@@ -170,6 +170,8 @@ const (
 	checks       = "lets nobody have a note of !"
 	checksAll    = "lets nobody have a note of !, or no size"
 	doubles      = "says the depth twice"
+	sums         = "says which annotations it saw"
+	stamps       = "says when it saw them"
 	presumes     = "takes a note that is left out for 1h"
 	presumesSame = "takes it for 7h"
 	presumesLast = "takes it for the last one"
@@ -874,7 +876,7 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		defer w.ousting.Unlock()
 		w.oust(ctx, key)
 	}
-	if behaviour == reports || behaviour == sickens || behaviour == hushes {
+	if slices.Contains([]string{reports, sickens, hushes, sums, stamps}, behaviour) {
 		w.report(ctx, thing, behaviour)
 	}
 	annotations := maps.Clone(thing.GetAnnotations())
@@ -1073,8 +1075,13 @@ func (w *world) report(ctx context.Context, thing *unstructured.Unstructured, be
 		_ = unstructured.SetNestedField(thing.Object, "yes", "status", "sick")
 	}
 	_ = unstructured.SetNestedField(thing.Object, "here", "status", "endpoint")
-	if behaviour == hushes {
+	switch behaviour {
+	case hushes:
 		unstructured.RemoveNestedField(thing.Object, "status", "endpoint")
+	case sums:
+		_ = unstructured.SetNestedField(thing.Object, fmt.Sprint(thing.GetAnnotations()), "status", "seenVersion")
+	case stamps:
+		_ = unstructured.SetNestedField(thing.Object, fmt.Sprint(thing.GetAnnotations()), "status", "seenAt")
 	}
 	w.ready(ctx, thing, was, status)
 }
