@@ -35,7 +35,7 @@ func (w *walk) tryContests(ctx context.Context, r *lifecycle.Release, copies []*
 // before.
 func (w *walk) seeContest(ctx context.Context, r *lifecycle.Release, like *newObject, was *judge.Contest, created map[string]judge.New) (is *judge.Contest, err error) {
 	w.trying.Note("with two that say the same")
-	name := fmt.Sprintf("%s-alt%d", shortened(like.like.Name), len(w.created)+1)
+	name := fmt.Sprintf("%s-alt%dz", shortened(like.like.Name), len(w.created)+1)
 	began := time.Now()
 	first, err := w.copyNamed(ctx, r, like.like, name+"one")
 	if first == nil || err != nil {

@@ -81,7 +81,7 @@ func (w *walk) ofTrials(g managerlog.Group) bool {
 }
 
 // copied matches the names of copies, and of what is called after them.
-var copied = observe.Compiled(`-(new\d+|own\d+|alt\d+[a-z]|again)(-.*)?$`)
+var copied = observe.Compiled(`-(new\d+|own\d+|alt\d+[a-z]+|again)(-.*)?$`)
 
 // outside matches what programs say of names that nobody can be asked for: Go where there is no server or it fails, Python and what else uses libc, and Node.js.
 var outside = observe.Compiled(`lookup \S+ on (?:\[::1\]|127\.0\.0\.1):53|lookup \S+ on \S+: server misbehaving|Temporary failure in name resolution|EAI_AGAIN`)

@@ -30,7 +30,7 @@ func TestOfTrials(t *testing.T) {
 		want  bool
 	}{
 		"of a copy":                  {managerlog.Group{Objects: []string{"n/a-new1"}}, true},
-		"of other copies":            {managerlog.Group{Objects: []string{"n/a-own2", "n/a-alt3b", "n/a-alt3b-server-0", "n/a-again"}}, true},
+		"of other copies":            {managerlog.Group{Objects: []string{"n/a-own2", "n/a-alt3b", "n/a-alt3b-server-0", "n/a-alt3cxxx", "n/a-alt3ztwo", "n/a-again"}}, true},
 		"of what it has":             {managerlog.Group{Objects: []string{"n/a-new1", "n/a-new1-x7k2p"}}, true},
 		"of a sample, at some time":  {managerlog.Group{Objects: []string{"n/a"}}, false},
 		"of a sample, before":        {managerlog.Group{Objects: []string{"n/a"}, LastOf: early}, true},
