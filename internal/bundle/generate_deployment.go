@@ -197,6 +197,23 @@ func repository(image string) string {
 	return image
 }
 
+// namesImage reports whether a variable tells an operator which image to run: by its name, or because its value is one of the images that are run, as of an operator that runs its own
+// image elsewhere.
+func namesImage(name, value string, run map[string]bool) bool {
+	isImage := strings.ContainsAny(value, ":/@") // a word may be any other name
+	return strings.HasPrefix(name, relatedImagePrefix) || isImage && (run[value] || repository(value) == placeholder)
+}
+
+// runs are the images that the deployment's pods run.
+func (d *deployment) runs() map[string]bool {
+	images := map[string]bool{}
+	for _, c := range slices.Concat(d.Spec.Template.Spec.Containers, d.Spec.Template.Spec.InitContainers) {
+		images[c.Image] = true
+	}
+	delete(images, "")
+	return images
+}
+
 // images puts the images of the options in the place of those that the manifests name, and then digests in the place of
 // tags: what is installed tomorrow is what was released today.
 func (g *generator) images() {
@@ -221,17 +238,18 @@ func (g *generator) images() {
 		set(holder, text(became[image]), key)
 	}
 	for _, d := range g.deployments {
+		run := d.runs()
 		for _, container := range containers(d.pod(), "containers", "initContainers") {
 			replace(d, container, "image")
 			if variables := field(container, "env"); variables != nil {
 				for _, variable := range variables.Content {
-					if strings.HasPrefix(textAt(variable, "name"), relatedImagePrefix) {
+					if namesImage(textAt(variable, "name"), textAt(variable, "value"), run) {
 						replace(d, variable, "value")
 					}
 				}
 			}
 		}
-		d.replaceImages(became)
+		d.replaceImages(became, run)
 	}
 	if base := field(g.csv, "spec", "relatedImages"); base != nil {
 		for _, n := range base.Content {
@@ -297,12 +315,12 @@ func (g *generator) pinned(d *deployment, image string) string {
 }
 
 // replaceImages puts the images that others became into the typed deployment.
-func (d *deployment) replaceImages(became map[string]string) {
+func (d *deployment) replaceImages(became map[string]string, run map[string]bool) {
 	for _, containers := range [][]corev1.Container{d.Spec.Template.Spec.Containers, d.Spec.Template.Spec.InitContainers} {
 		for i := range containers {
 			containers[i].Image = cmp.Or(became[containers[i].Image], containers[i].Image)
 			for j, variable := range containers[i].Env {
-				if strings.HasPrefix(variable.Name, relatedImagePrefix) {
+				if namesImage(variable.Name, variable.Value, run) {
 					containers[i].Env[j].Value = cmp.Or(became[variable.Value], variable.Value)
 				}
 			}

@@ -313,7 +313,7 @@ func TestGeneratePinsImages(t *testing.T) {
 	if strings.Contains(csv, "cafe/operator:1.2.0") || strings.Contains(csv, "cafe/cup:3") {
 		t.Errorf("a tag is left:\n%s", csv)
 	}
-	for image, want := range map[string]int{"operator@sha256:2222": 2, "cup@sha256:2222": 2, "prepare@sha256:1111": 2} {
+	for image, want := range map[string]int{"operator@sha256:2222": 3, "cup@sha256:2222": 2, "prepare@sha256:1111": 2} {
 		if got := strings.Count(csv, image); got != want {
 			t.Errorf("%s stands there %d times, want %d:\n%s", image, got, want, csv)
 		}
@@ -410,7 +410,7 @@ func TestGenerateImages(t *testing.T) {
 	o := cafe()
 	o.Images = map[string]string{"registry.example.com/cafe/operator": "ghcr.io/cafe/operator:v9", "registry.example.com/cafe/prepare": "ghcr.io/cafe/prepare:v9"}
 	csv := string(generate(t, load(t, "testdata/cafe/config/manifests"), o).Files["manifests/cafe-operator.clusterserviceversion.yaml"])
-	for image, want := range map[string]int{"image: ghcr.io/cafe/operator:v9\n": 2, "image: ghcr.io/cafe/prepare:v9\n": 2, "cafe/operator:1.2.0": 0, "cafe/prepare@": 0, "cafe/cup:3": 2} {
+	for image, want := range map[string]int{"image: ghcr.io/cafe/operator:v9\n": 2, "value: ghcr.io/cafe/operator:v9\n": 1, "image: ghcr.io/cafe/prepare:v9\n": 2, "cafe/operator:1.2.0": 0, "cafe/prepare@": 0, "cafe/cup:3": 2} {
 		if got := strings.Count(csv, image); got != want {
 			t.Errorf("%q stands there %d times, want %d:\n%s", image, got, want, csv)
 		}
@@ -424,6 +424,21 @@ func TestGenerateImages(t *testing.T) {
 	_, err := Generate(load(t, "testdata/cafe/config/manifests"), nil, o)
 	if !errors.As(err, &OptionError{}) || err.Error() != "no deployment runs an image nobodys" || !strings.Contains(hint.Of(err), "registry.example.com/cafe/cup, registry.example.com/cafe/operator") {
 		t.Errorf("got %v, fix %q", err, hint.Of(err))
+	}
+}
+
+func TestNamesImage(t *testing.T) {
+	run := map[string]bool{"controller": true, "ghcr.io/cafe/operator:v1": true}
+	for variable, want := range map[[2]string]bool{
+		{"RELATED_IMAGE_CUP", "cup"}:                   true,
+		{"OPERATOR_IMAGE", "ghcr.io/cafe/operator:v1"}: true,
+		{"OPERATOR_IMAGE", "controller:latest"}:        true,
+		{"COMPONENT", "controller"}:                    false,
+		{"OTHER_IMAGE", "ghcr.io/cafe/operator:v2"}:    false,
+	} {
+		if got := namesImage(variable[0], variable[1], run); got != want {
+			t.Errorf("%s: %t", variable, got)
+		}
 	}
 }
 
