@@ -62,7 +62,10 @@ func (w *walk) measureDrift(ctx context.Context, from string, answered map[strin
 	maps.DeleteFunc(before.Operands, func(_ string, o observe.Operand) bool { return answered[o.Of] == "" })
 	reverted = map[string]bool{}
 	var undo undo.Stack
-	defer func() { err = errors.Join(err, undo.Run(ctx, w.undoLimit(ctx))) }()
+	defer func() {
+		err = errors.Join(err, undo.Run(ctx, w.undoLimit(ctx)))
+		w.takenBack = time.Now()
+	}()
 	changed, err := w.scaleWorkloads(ctx, before.Operands, func(name string, d drift) {
 		undo.Push(func(ctx context.Context) error {
 			if reverted[name] {

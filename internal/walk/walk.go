@@ -98,7 +98,7 @@ type walk struct {
 	trying        *progress.Step // of new objects, which was begun last
 	calms         []calm         // in which nothing changed while new objects were tried
 	copyNames     []string       // of the copies that were tried last
-	takenBack     time.Time      // when the walk's last changes of samples were
+	takenBack     time.Time      // when the walk's last changes of samples, and of what was made for them, were
 	lastHop       bool           // no hop follows
 	fresh         []string       // releases that were installed without those that users come from
 	notes         []string       // limitations that the walk met

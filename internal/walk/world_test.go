@@ -416,6 +416,8 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 	switch {
 	case is && thing.GetKind() == "ConfigMap" && !gone && slices.Contains([]string{restores, understands}, w.behaviour[operator]):
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
+	case is && thing.GetKind() == "Deployment" && !gone && w.behaviour[operator] == grows:
+		w.reconcile(grows, thing.GetNamespace(), thing.GetName())
 	case is && thing.GetKind() == "Service" && gone && w.behaviour[operator] == paves:
 		w.reconcile(paves, thing.GetNamespace(), thing.GetName())
 	case is && thing.GetKind() == "ConfigMap" && gone && (w.behaviour[operator] == jams || w.behaviour[operator] == jamsMore):
