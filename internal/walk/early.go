@@ -106,8 +106,8 @@ func (w *walk) deleteAllNamed(ctx context.Context, all []*newObject) error {
 }
 
 // deleteNamed deletes what a variant names and then the variant, and notes in created whether its status goes on to say that it is well, and whether it goes. Nothing is known where
-// what it names stays for it.
-func (w *walk) deleteNamed(ctx context.Context, o *newObject, was judge.New, created map[string]judge.New) error {
+// what it names stays for it. What it names is made anew where it does not go.
+func (w *walk) deleteNamed(ctx context.Context, r *lifecycle.Release, o *newObject, was judge.New, created map[string]judge.New) error {
 	limit, is := goesWithin(was.Deserted), created[o.key()]
 	said, err := w.healthNow(ctx, o)
 	if err != nil {
@@ -125,6 +125,9 @@ func (w *walk) deleteNamed(ctx context.Context, o *newObject, was judge.New, cre
 	}
 	is.Deserted, err = w.deleteAlone(ctx, o, limit)
 	created[o.key()] = is
+	if err == nil && is.Deserted == judge.Stays { // and would for ever: it may need what it names to go
+		_, err = w.createLater(ctx, r, o)
+	}
 	return err
 }
 

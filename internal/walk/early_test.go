@@ -2,10 +2,13 @@ package walk
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/lifecycle"
+	"github.com/olmkit/olmkit/test/support/expect"
 )
 
 // An object that names one of another kind may be there before that, and go after it.
@@ -72,4 +75,21 @@ func TestSelected(t *testing.T) {
 	if got := selected(map[string]any{"databaseSelector": map[string]any{"zone": "a"}}, "", labels); !slices.Equal(got, []string{"zone"}) {
 		t.Errorf("a plain selector: %q", got)
 	}
+}
+
+// What does not go without what it names gets that back, and is not left for the end.
+func TestDeserted(t *testing.T) {
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}},
+		{"apiVersion":"example.com/v1","kind":"Holder","metadata":{"name":"h"},"spec":{"thing":"a"}}]`, []string{"v1", "v2", "v3"}, thingDefinition, holderDefinition)
+	synctest.Test(t, func(t *testing.T) {
+		w := newDisposable()
+		w.holders, w.behaviour["v1"], w.behaviour["v2"], w.behaviour["v3"] = true, clings, clings, clings
+		r, err := w.walk(t.Context(), t, p, plan, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := codes(r.Findings); strings.Contains(got, code.Uninstall) {
+			t.Errorf("%s: %s", got, expect.Said(r.Findings))
+		}
+	})
 }

@@ -268,7 +268,7 @@ func (w *walk) seeVariants(ctx context.Context, r *lifecycle.Release, all []*new
 		}
 		if err == nil && len(o.later) > 0 {
 			if err = w.changeNamed(ctx, r, o, before[o.key()], created); err == nil {
-				err = w.deleteNamed(ctx, o, before[o.key()], created)
+				err = w.deleteNamed(ctx, r, o, before[o.key()], created)
 			}
 		}
 	}
