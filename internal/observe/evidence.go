@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -129,6 +130,21 @@ func (c *Cluster) events(ctx context.Context) ([]corev1.Event, error) {
 		all = append(all, events.Items...)
 	}
 	return all, nil
+}
+
+// EventCounts tells how often Events of the walk's objects were recorded, by the object's UID and the Event's reason.
+func (c *Cluster) EventCounts(ctx context.Context) (map[types.UID]map[string]any, error) {
+	events, err := c.events(ctx)
+	counts := map[types.UID]map[string]any{}
+	for i := range events {
+		e := &events[i]
+		if counts[e.InvolvedObject.UID] == nil {
+			counts[e.InvolvedObject.UID] = map[string]any{}
+		}
+		before, _ := counts[e.InvolvedObject.UID][e.Reason].(int64)
+		counts[e.InvolvedObject.UID][e.Reason] = before + int64(eventStatement(e).Count)
+	}
+	return counts, err
 }
 
 // eventStatement reads an event, which tells its time and count in one of two ways (k8s.io/api v0.36.3 core/v1/types.go, Event).

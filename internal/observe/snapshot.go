@@ -16,8 +16,8 @@ import (
 // Snapshot is what an operator may write for the walk's objects: the objects themselves and their operands, by name.
 type Snapshot map[string]map[string]any
 
-// look reads an object through its storage version, or writes it without a change to what it says.
-type look func(ctx context.Context, o *Object, stored dynamic.ResourceInterface) (*unstructured.Unstructured, error)
+// Look reads an object through its storage version, or writes it without a change to what it says.
+type Look func(ctx context.Context, o *Object, stored dynamic.ResourceInterface) (*unstructured.Unstructured, error)
 
 // ReadObject is a look that only reads.
 func ReadObject(ctx context.Context, o *Object, stored dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
@@ -31,7 +31,7 @@ func Touch(ctx context.Context, o *Object, stored dynamic.ResourceInterface) (*u
 
 // Snapshot sees the operands, and then by look the objects that observers write. Those that cannot be read or written are told
 // elsewhere.
-func (c *Cluster) Snapshot(ctx context.Context, look look) (Snapshot, error) {
+func (c *Cluster) Snapshot(ctx context.Context, look Look) (Snapshot, error) {
 	operands, err := c.Operands(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look at what the operator made: %w", err)

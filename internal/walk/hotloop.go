@@ -40,9 +40,30 @@ func (w *walk) touch(ctx context.Context, r *lifecycle.Release) (*touched, error
 	if !w.OperatorRuns(r) || !slices.ContainsFunc(w.Objects, func(o *observe.Object) bool { return o.Written }) {
 		return nil, nil
 	}
-	before, err := w.Snapshot(ctx, observe.Touch)
+	before, err := w.lookAt(ctx, observe.Touch)
 	return &touched{before, time.Now()}, err
 }
+
+// lookAt is a snapshot in which objects also have how many Events of each reason there are of them.
+func (w *walk) lookAt(ctx context.Context, look observe.Look) (observe.Snapshot, error) {
+	counts, err := w.EventCounts(ctx) // before the look, about which there may be some at once
+	if err != nil {
+		return nil, err
+	}
+	seen, err := w.Snapshot(ctx, look)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range w.Objects {
+		if is := seen[o.String()]; is != nil && counts[o.UID] != nil {
+			is[told] = counts[o.UID]
+		}
+	}
+	return seen, nil
+}
+
+// told is where a snapshot has an object's Events.
+const told = "Event"
 
 // judgeHotLoop asks whether r's operator writes in turn when it looks at objects, also when it does so again and again. The first look
 // was had by a touch, since which anything may have gone on elsewhere. What an operator does that was installed, so that from is r, is no
@@ -59,7 +80,7 @@ func (w *walk) judgeHotLoop(ctx context.Context, from, r *lifecycle.Release, loo
 		if err := sleep(ctx, lookFor(w.acted)-time.Since(look.at)); err != nil {
 			return nil, err
 		}
-		after, err := w.Snapshot(ctx, observe.ReadObject)
+		after, err := w.lookAt(ctx, observe.ReadObject)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +95,25 @@ func (w *walk) judgeHotLoop(ctx context.Context, from, r *lifecycle.Release, loo
 			return nil, nil
 		}
 	}
-	return w.hotLoopFindings(ctx, restless, from == r)
+	return w.hotLoopFindings(ctx, w.withoutTold(restless, from.Name, r.Name), from == r)
+}
+
+// withoutTold is restless without the Events that the operator of the release called from sent as well, or that of the one that was installed: some send one whenever they look at an
+// object. It notes those of the release called to.
+func (w *walk) withoutTold(restless map[string][]string, from, to string) map[string][]string {
+	others := map[string][]string{}
+	for name, fields := range restless {
+		for _, field := range fields {
+			isTold := strings.HasPrefix(field, told+".")
+			if isTold {
+				w.tells[to+name] = append(w.tells[to+name], field)
+			}
+			if !isTold || from != to && !slices.Contains(w.tells[from+name], field) {
+				others[name] = append(others[name], field)
+			}
+		}
+	}
+	return others
 }
 
 // dropHandedOn takes out of changed that an operator hands on to what it makes the annotation by which writes of its objects are counted. Where that
@@ -127,14 +166,14 @@ func (w *walk) hotLoopFindings(ctx context.Context, restless map[string][]string
 	if len(restless) == 0 {
 		return nil, nil
 	}
-	before, err := w.Snapshot(ctx, observe.ReadObject)
+	before, err := w.lookAt(ctx, observe.ReadObject)
 	if err != nil {
 		return nil, err
 	}
 	if err := sleep(ctx, loopWindow); err != nil {
 		return nil, err
 	}
-	after, err := w.Snapshot(ctx, observe.ReadObject)
+	after, err := w.lookAt(ctx, observe.ReadObject)
 	if err != nil {
 		return nil, err
 	}
@@ -145,9 +184,9 @@ func (w *walk) hotLoopFindings(ctx context.Context, restless map[string][]string
 		if len(fields)+len(looping[name]) == 0 {
 			continue
 		}
-		f := code.Finding(code.HotLoop, name, "%d times in a row an object was written without a change to what it says, and each time the operator wrote in turn: %s", looks, strings.Join(fields, ", "))
+		f := code.Finding(code.HotLoop, name, "%d times in a row an object was written without a change to what it says, and each time the operator wrote in turn: %s", looks, inWords(fields))
 		if len(looping[name]) > 0 {
-			f.Message = fmt.Sprintf("reconcile hot loop: the operator keeps writing %s although nobody touches the object", strings.Join(looping[name], ", "))
+			f.Message = fmt.Sprintf("reconcile hot loop: the operator keeps writing %s although nobody touches the object", inWords(looping[name]))
 			before := w.looped[name]
 			if !known && slices.ContainsFunc(looping[name], func(field string) bool { return !slices.Contains(before, field) }) {
 				f.Severity = finding.Error
@@ -157,6 +196,11 @@ func (w *walk) hotLoopFindings(ctx context.Context, restless map[string][]string
 		findings = append(findings, f)
 	}
 	return findings, nil
+}
+
+// inWords are fields in the words of a finding.
+func inWords(fields []string) string {
+	return strings.ReplaceAll(strings.Join(fields, ", "), told+".", told+" ")
 }
 
 // both is what a and b have in common.

@@ -43,11 +43,12 @@ func TestRest(t *testing.T) {
 func TestHotLoop(t *testing.T) {
 	p, plan := things(t, "v1", "v2")
 	for behaviour, want := range map[string]string{
-		"":      "",
-		answers: "warning: 5 times in a row an object was written without a change to what it says, and each time the operator wrote in turn: data.written",
-		sums:    "",
-		stamps:  "warning: 5 times in a row an object was written without a change to what it says, and each time the operator wrote in turn: status.seenAt",
-		spins:   "error: reconcile hot loop: the operator keeps writing data.written although nobody touches the object",
+		"":        "",
+		answers:   "warning: 5 times in a row an object was written without a change to what it says, and each time the operator wrote in turn: data.written",
+		sums:      "",
+		announces: "warning: 5 times in a row an object was written without a change to what it says, and each time the operator wrote in turn: Event Looked",
+		stamps:    "warning: 5 times in a row an object was written without a change to what it says, and each time the operator wrote in turn: status.seenAt",
+		spins:     "error: reconcile hot loop: the operator keeps writing data.written although nobody touches the object",
 	} {
 		t.Run(behaviour, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -65,6 +66,13 @@ func TestHotLoop(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who told of each look before goes on to do so.
+func TestAnnounces(t *testing.T) {
+	p, plan := things(t, "v1", "v2", "v3")
+	synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, announces, announces, "", "") })
+	synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, "", announces, code.HotLoop, "Event Looked") })
 }
 
 // An operator that was slow to act on a change gets longer for what it does about a look, though not for ever.

@@ -127,6 +127,7 @@ type restoration struct {
 // memory is what earlier hops showed, for later ones to be compared with.
 type memory struct {
 	survived map[string]bool                       // what was told to survive uninstalling
+	tells    map[string][]string                   // the Events that a release sent whenever it looked at an object, by both
 	looped   map[string][]string                   // fields that an earlier release kept writing, by object
 	acted    time.Duration                         // how long an operator took last to act on a change
 	asked    map[types.UID]string                  // the release that an object was changed under last
@@ -161,7 +162,7 @@ type memory struct {
 
 func newMemory() memory {
 	return memory{
-		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
+		survived: map[string]bool{}, asked: map[types.UID]string{}, looped: map[string][]string{}, tells: map[string][]string{}, responds: map[string]bool{}, effects: map[string]map[string]judge.Effect{}, took: map[string]map[string]string{},
 		reverts: map[string]map[string]bool{}, created: map[string]map[string]judge.New{}, cleared: map[string][]cleared{}, foreign: map[string]foreignObject{}, uniques: map[string][]string{}, makes: map[string]bool{}, alone: map[string]bool{}, left: map[string]map[string]judge.Foreign{}, admitted: map[string]map[string]admission{}, bystood: map[string]map[string]judge.Bystander{}, runs: map[string]map[string]judge.Runs{}, given: map[string]map[string]string{}, labelled: map[string]map[string]string{}, worked: map[string]judge.Work{}, idled: map[string][]judge.Work{}, metrics: map[string]observe.Metrics{}, exits: map[string]bool{}, told: map[string]bool{}, known: map[string]map[string]bool{}, fuzzed: map[string]map[losing]bool{}, sampled: map[string]askedFor{}, calls: map[string]calls{},
 	}
 }

@@ -172,6 +172,7 @@ const (
 	doubles      = "says the depth twice"
 	sums         = "says which annotations it saw"
 	stamps       = "says when it saw them"
+	announces    = "tells in an Event that it looked at an object"
 	presumes     = "takes a note that is left out for 1h"
 	presumesSame = "takes it for 7h"
 	presumesLast = "takes it for the last one"
@@ -878,6 +879,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		defer w.ousting.Unlock()
 		w.oust(ctx, key)
 	}
+	if behaviour == announces {
+		w.announce(ctx, thing)
+	}
 	if slices.Contains([]string{reports, sickens, hushes, sums, stamps}, behaviour) {
 		w.report(ctx, thing, behaviour)
 	}
@@ -943,6 +947,18 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		if behaviour == exits || behaviour == operandsExit {
 			w.exit(ctx, behaviour == exits)
 		}
+	}
+}
+
+// announce records an Event of a thing.
+func (w *world) announce(ctx context.Context, thing *unstructured.Unstructured) {
+	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName()}}
+	there := w.Get(ctx, client.ObjectKeyFromObject(e), e) == nil
+	e.InvolvedObject.UID, e.Type, e.Reason, e.Count = thing.GetUID(), corev1.EventTypeNormal, "Looked", e.Count+1
+	if there {
+		_ = w.Update(ctx, e)
+	} else {
+		_ = w.Create(ctx, e)
 	}
 }
 
