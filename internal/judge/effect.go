@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/olmkit/olmkit/internal/compare"
 	"github.com/olmkit/olmkit/internal/observe"
 )
 
@@ -21,6 +22,7 @@ const EffectLimit = 30 * time.Second
 type Effect struct {
 	Change    string              // the path of the field that was changed
 	Status    bool                // the object's status changed
+	Tells     []string            // the fields of the status that are others, but for times
 	Grows     bool                // it only says more than before, or that a condition is met by now: that may come without the change
 	Workloads map[string][]string // the fields of workloads that changed, by the workload's name
 	Scaled    int64               // by how many replicas one of these is larger
@@ -55,6 +57,7 @@ func EffectOf(name, change string, before, now observe.Seen) Effect {
 	was, _ := before.Snapshot[name]["status"].(map[string]any)
 	is, _ := now.Snapshot[name]["status"].(map[string]any)
 	addCounts(e.Counts, "status", was, is)
+	e.Tells = compare.OtherFields(withoutTimes(was), withoutTimes(is))
 	return e
 }
 
@@ -167,11 +170,19 @@ func (e Effect) Lacks(now Effect, there map[string]observe.Operand) []string {
 		}
 	}
 	if e.Status && !e.Grows && !now.Status {
-		missing = append(missing, "it does not change the object's status any more")
+		missing = append(missing, "it does not change the object's status any more"+inBrackets(firstOf(e.Tells)))
 	} else if silent := e.uncounted(now, there); len(silent) > 0 {
 		missing = append(missing, fmt.Sprintf("it does not change %s of the object any more", strings.Join(silent, ", ")))
 	}
 	return missing
+}
+
+// inBrackets is text in brackets after a space, "" for none.
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 // uncounted are the numbers of the status that grew with the replicas in e, and now stay as they were although replicas change, and are there.

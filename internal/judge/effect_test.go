@@ -113,6 +113,8 @@ func TestEffectLacks(t *testing.T) {
 		{"no replicas", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"StatefulSet/n/a": {"spec.template.spec"}}}, there,
 			"it does not change spec.replicas, spec.template.metadata.annotations.hash of StatefulSet/n/a any more"},
 		{"a status that said more", Effect{Change: "spec.size", Status: true, Grows: true, Workloads: scaled}, Effect{Change: "spec.size", Workloads: scaled}, there, ""},
+		{"no status, of which it is known what changed", Effect{Change: "spec.size", Status: true, Tells: []string{"observedGeneration"}, Workloads: scaled}, Effect{Change: "spec.size", Workloads: scaled}, there,
+			"it does not change the object's status any more (observedGeneration)"},
 		{"no status", was, Effect{Change: "spec.size", Status: false, Workloads: scaled}, there, "it does not change the object's status any more"},
 		{"one made in its place", was, Effect{Change: "spec.size", Status: true, Workloads: map[string][]string{"StatefulSet/n/a-2": {ReplicasField}}}, there,
 			"it does not change StatefulSet/n/a any more, and leaves it behind: StatefulSet/n/a-2 changes in its place"},
