@@ -25,11 +25,13 @@ func (w *walk) tryBesides(ctx context.Context, r *lifecycle.Release, o *newObjec
 	o.remember(operands)
 	o.first = operands
 	o.following.begin(was)
-	is.Follows, is.Remakes, is.Retains = map[string]int{}, map[string]bool{}, map[string][]string{}
+	is.Follows, is.Remakes, is.Reverts, is.Retains = map[string]int{}, map[string]bool{}, map[string]bool{}, map[string][]string{}
 	others := ofOtherKinds(operands, copied.Makes)
 	o.wanted = o.shows(others, copied, was)
 	for _, try := range []func() error{
-		func() (err error) { is.Reverts, err = w.editNew(ctx, o, others, was); return err },
+		func() error {
+			return w.editNew(ctx, o, editsOf(others, knownFirst(o, others, was.Reverts)), was, is.Reverts)
+		},
 		func() error { return w.takeFromNew(ctx, o, others, was, remade, is.Remakes) },
 		func() error { return w.changeNew(ctx, r, o, operands, was, &is) },
 		func() error { return w.noteLast(ctx, o, is.Follows) },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -125,10 +126,23 @@ func (w *walk) deleteNamed(ctx context.Context, r *lifecycle.Release, o *newObje
 	}
 	is.Deserted, err = w.deleteAlone(ctx, o, limit)
 	created[o.key()] = is
-	if err == nil && is.Deserted == judge.Stays { // and would for ever: it may need what it names to go
-		_, err = w.createLater(ctx, r, o)
+	if err == nil && is.Deserted == judge.Stays { // and would for ever
+		err = w.letGo(ctx, r, o)
 	}
 	return err
+}
+
+// letGo gives a variant that is deleted and stays back what it names, and has its operator look at it now and then, for a while, until it goes: who tries again later and later would come
+// too late.
+func (w *walk) letGo(ctx context.Context, r *lifecycle.Release, o *newObject) error {
+	if created, err := w.createLater(ctx, r, o); err != nil || !created {
+		return err
+	}
+	resource, looks := o.At(w.Dynamic, o.Version), 0
+	return lookUntil(ctx, newLimit, time.Second, func() (gone bool, err error) {
+		looks++
+		return mergePatch(ctx, resource, o.Name, patchOf([]string{"metadata", "annotations", nudgeNote}, strconv.Itoa(looks))) != nil, ctx.Err()
+	})
 }
 
 // seeBereft tells which of the words of a variant's status that said that it is well say something else now that what it names is gone. What did so under the release before, as was says, is

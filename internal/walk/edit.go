@@ -2,7 +2,9 @@ package walk
 
 import (
 	"context"
+	"encoding/base64"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -78,14 +80,44 @@ func editsOf(operands map[string]observe.Operand, names []string) (edits []edit)
 	return edits
 }
 
-// editNew changes ConfigMaps, schedules and what selects pods among operands, which were made for a copy, one after the other, and tells of each whether the
-// operator changed it back. What it did under the release before is waited for longer, and what it did not is not tried again.
-func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]observe.Operand, was judge.New) (map[string]bool, error) {
-	reverts, watched := map[string]bool{}, map[string]bool{}
-	for _, e := range editsOf(operands, knownFirst(o, operands, was.Reverts)) { // a look at one would correct another
-		alone, err := w.belongsAlone(ctx, e.Operand)
+// secretEdits are edits of the first key of Secrets among operands, which were made anew and say what they said before, as was has them: nobody chose that. What belongs to a certificate is
+// left alone, since nobody could read it.
+func (w *walk) secretEdits(ctx context.Context, was, operands map[string]observe.Operand, names []string) (edits []edit, err error) {
+	for _, name := range names {
+		made, before := operands[name], was[name]
+		if made.Kind != observe.KindSecret || !made.Direct || made.UID == before.UID || !reflect.DeepEqual(made.Content, before.Content) || len(edits) == mostOfOneKind {
+			continue
+		}
+		now, err := w.operandNow(ctx, made)
 		if err != nil {
 			return nil, err
+		}
+		if now == nil {
+			continue
+		}
+		data, _, _ := unstructured.NestedStringMap(now.Object, "data")
+		immutable, _, _ := unstructured.NestedBool(now.Object, "immutable")
+		certified := slices.ContainsFunc(slices.Collect(maps.Keys(data)), func(key string) bool { return strings.HasSuffix(key, ".crt") || strings.HasSuffix(key, ".pem") })
+		if len(data) == 0 || immutable || certified {
+			continue
+		}
+		key := slices.Sorted(maps.Keys(data))[0]
+		text, _ := base64.StdEncoding.DecodeString(data[key]) // the API server wrote it
+		path := []string{"data", key}
+		there := base64.StdEncoding.EncodeToString(append(text, '\n'))
+		edits = append(edits, edit{Operand: made, path: path, was: data[key], there: patchOf(path, there), back: patchOf(path, data[key])})
+	}
+	return edits, nil
+}
+
+// editNew makes edits of what was made for a copy, one after the other, and notes in reverts of each whether the operator changed it back. What it did under the release before is waited for
+// longer, and what it did not is not tried again.
+func (w *walk) editNew(ctx context.Context, o *newObject, edits []edit, was judge.New, reverts map[string]bool) error {
+	watched := map[string]bool{}
+	for _, e := range edits { // a look at one would correct another
+		alone, err := w.belongsAlone(ctx, e.Operand)
+		if err != nil {
+			return err
 		}
 		key := o.called(e.Operand)
 		did, known := was.Reverts[key]
@@ -104,7 +136,7 @@ func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]ob
 				reverted, _, err = w.editOnce(ctx, o, e, limit)
 			}
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if delete(reverts, key); tried {
 				reverts[key] = reverted
@@ -114,7 +146,7 @@ func (w *walk) editNew(ctx context.Context, o *newObject, operands map[string]ob
 			}
 		}
 	}
-	return reverts, nil
+	return nil
 }
 
 // editOnce makes an edit, and reports whether the operator reverts it within limit. What it does not revert is taken back. Who may not make it has tried

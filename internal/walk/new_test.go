@@ -77,6 +77,19 @@ func TestTwins(t *testing.T) {
 	}
 }
 
+// A Secret that is made anew as it was is nobody's choice: it is put back, too, if somebody changes it.
+func TestMirrors(t *testing.T) {
+	p, plan := things(t, "v1", "v2", "v3")
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{mirrors, seals, code.DriftStays, "v2 leaves Secret …-key of a new object like it as somebody else changes it"},
+		{mirrors, mirrors, "", ""},
+		{seals, seals, "", ""},
+		{seals, mirrors, "", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
+	}
+}
+
 // Who does everything, but late, is told of.
 func TestSlower(t *testing.T) {
 	p, plan := things(t, "v1", "v2", "v3")

@@ -45,12 +45,14 @@ func (w *walk) tryNew(ctx context.Context, from string, r *lifecycle.Release, o 
 	}
 	o.claims, is.Longest = claimsOf(o, operands), cmp.Or(was.Longest, o.longestName(operands))
 	o.following.begin(was)
-	is.Follows, is.Remakes, is.Retains = map[string]int{}, map[string]bool{}, map[string][]string{}
+	is.Follows, is.Remakes, is.Reverts, is.Retains = map[string]int{}, map[string]bool{}, map[string]bool{}, map[string][]string{}
 	for _, try := range []func() error{
 		func() error { return w.noteActed(ctx, o, was, &is) },
 		func() error { return w.lookAtMade(ctx, r, o, operands, &is) },
 		func() error { return w.markNew(ctx, o, operands) },
-		func() (err error) { is.Reverts, err = w.editNew(ctx, o, operands, was); return err },
+		func() error {
+			return w.editNew(ctx, o, editsOf(operands, knownFirst(o, operands, was.Reverts)), was, is.Reverts)
+		},
 		// Before fields are changed that the other release may not have.
 		func() error { return w.noteMarks(ctx, o, &is) },
 		func() (err error) { is.Written, err = w.writtenInto(ctx, o); return err },
@@ -631,7 +633,8 @@ func (w *walk) revertedKinds() map[string]bool {
 	return kinds
 }
 
-// takeLast is takeFromNew for what others cannot do without, of what is there now: some may have been made anew. It notes in is, too, what goes on with what a Secret said before.
+// takeLast is takeFromNew for what others cannot do without, of what is there now: some may have been made anew. It notes in is, too, what goes on with what a Secret said before, and
+// whether the operator changes back what somebody changes of one.
 func (w *walk) takeLast(ctx context.Context, o *newObject, was judge.New, is *judge.New) error {
 	operands, err := w.madeFor(ctx, o)
 	if err != nil {
@@ -641,11 +644,23 @@ func (w *walk) takeLast(ctx context.Context, o *newObject, was judge.New, is *ju
 	if err != nil {
 		return err
 	}
-	if err := w.takeFromNew(ctx, o, operands, was, remadeLast, is.Remakes); err != nil || len(repeats) == 0 {
+	if err := w.takeFromNew(ctx, o, operands, was, remadeLast, is.Remakes); err != nil {
 		return err
 	}
-	is.Repeats, err = w.seeRepeated(ctx, o, repeats, was.Repeats)
-	return err
+	if len(repeats) > 0 {
+		if is.Repeats, err = w.seeRepeated(ctx, o, repeats, was.Repeats); err != nil {
+			return err
+		}
+	}
+	now, err := w.madeFor(ctx, o)
+	if err != nil {
+		return err
+	}
+	edits, err := w.secretEdits(ctx, operands, now, knownFirst(o, now, was.Reverts))
+	if err != nil {
+		return err
+	}
+	return w.editNew(ctx, o, edits, was, is.Reverts)
 }
 
 // called names what was made for a copy, so that it is called the same for each copy: by its kind, and its name if that is another than the copy's.

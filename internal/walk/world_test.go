@@ -206,6 +206,7 @@ const (
 	heeds        = "has a Holder say whether what it names is there"
 	heedsOnce    = "does, until it was there once"
 	seals        = "makes a Secret, of which a Holder says what it says"
+	mirrors      = "makes a Secret, and puts back what somebody changes of it"
 	sealsOnce    = "does, and a Holder says what the first one said"
 	repeats      = "makes a Secret, and a ConfigMap that says the same"
 	repeatsOnce  = "does, and the ConfigMap goes on with what the first one said"
@@ -425,7 +426,7 @@ func (w *world) saw(o client.Object, gone bool, err error) error {
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), thing.GetName())
 	case is && thing.GetKind() == "ConfigMap" && gone && (w.behaviour[operator] == twins || w.behaviour[operator] == twinsHalf && !strings.HasSuffix(thing.GetName(), twin)):
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), strings.TrimSuffix(thing.GetName(), twin))
-	case is && thing.GetKind() == "Secret" && gone && (slices.Contains([]string{seals, sealsOnce, repeats, repeatsOnce}, w.behaviour[operator])):
+	case is && thing.GetKind() == "Secret" && (gone && slices.Contains([]string{seals, sealsOnce, repeats, repeatsOnce}, w.behaviour[operator]) || w.behaviour[operator] == mirrors):
 		w.reconcile(w.behaviour[operator], thing.GetNamespace(), strings.TrimSuffix(thing.GetName(), sealed))
 	case is && thing.GetKind() == "Holder" && operator != "":
 		w.hold(context.Background(), client.ObjectKeyFromObject(thing))
@@ -852,10 +853,8 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 	if behaviour == sweeps || behaviour == adopts {
 		w.takeOver(ctx, namespace, behaviour == sweeps)
 	}
-	if behaviour == seals || behaviour == sealsOnce {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: thing.GetName() + sealed, OwnerReferences: ownedBy(thing)}}
-		secret.Data = map[string][]byte{"password": []byte(sealedPassword)}
-		_ = w.Create(ctx, secret)
+	if slices.Contains([]string{seals, sealsOnce, mirrors}, behaviour) {
+		w.seal(ctx, thing, behaviour == mirrors)
 	}
 	if behaviour == repeats || behaviour == repeatsOnce {
 		w.repeat(ctx, thing, behaviour == repeats)
@@ -947,6 +946,16 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 		if behaviour == exits || behaviour == operandsExit {
 			w.exit(ctx, behaviour == exits)
 		}
+	}
+}
+
+// seal makes a Secret for a thing or, if it is to mirror something, makes that say what it said.
+func (w *world) seal(ctx context.Context, thing *unstructured.Unstructured, mirror bool) {
+	said := map[string][]byte{"password": []byte(sealedPassword)}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: thing.GetNamespace(), Name: thing.GetName() + sealed, OwnerReferences: ownedBy(thing)}, Data: said}
+	if w.Create(ctx, secret) != nil && mirror && w.Get(ctx, client.ObjectKeyFromObject(secret), secret) == nil && !reflect.DeepEqual(secret.Data, said) {
+		secret.Data = said
+		_ = w.Update(ctx, secret)
 	}
 }
 
