@@ -295,6 +295,7 @@ func testAttacks(t *testing.T, w *world) {
 	}
 	t.Run("root folder", func(t *testing.T) { testRootFolder(t, w) })
 	t.Run("sub-path", func(t *testing.T) { testSubPath(t, w) })
+	t.Run("volume at /dev", func(t *testing.T) { testDevices(t, w) })
 	t.Run("processes that stay", func(t *testing.T) { testStay(t, w) })
 	t.Run("refused pods", func(t *testing.T) { testRefused(t, w) })
 }
@@ -390,6 +391,35 @@ func testSubPath(t *testing.T, w *world) {
 		spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data", SubPath: "out"}}
 	})
 	wait.ForEvent(t, waitLimit, w, "subpath", "Failed", "path escapes from parent")
+}
+
+// testDevices runs containers with a volume at /dev, in which an init container has put links to what the process has open that becomes the container's, in the place of /dev/null.
+func testDevices(t *testing.T, w *world) {
+	names := map[int]string{}
+	for fd := 3; fd < 9; fd++ {
+		names[fd] = fmt.Sprint("devices", fd)
+		w.create(t, names[fd], func(spec *corev1.PodSpec) {
+			spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			spec.Containers[0].Command = []string{"/attacker"}
+			link := *spec.Containers[0].DeepCopy()
+			link.Name, link.Args = "link", []string{"link", fmt.Sprint("/proc/self/fd/", fd), "/data/null"}
+			link.VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+			spec.InitContainers = []corev1.Container{link}
+			spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/dev"}}
+		})
+	}
+	for fd, name := range names {
+		harmless(t, w.report(t, name))
+		out, err := w.exec(t, name, "/attacker")
+		if err != nil {
+			t.Fatalf("%d: %v: %s", fd, err, out)
+		}
+		found, err := parse([]byte(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		harmless(t, found)
+	}
 }
 
 // testStay deletes a pod whose program has started others that ignore signals, in sessions of their own.

@@ -134,9 +134,9 @@ var attacks = map[string]func() string{
 		return ""
 	},
 	"set the machine's sysctls": opens(unix.O_WRONLY, "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/overcommit_memory",
-		"/proc/sys/vm/drop_caches", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/fs/binfmt_misc/register", "/proc/sysrq-trigger", "/proc/irq/default_smp_affinity"),
+		"/proc/sys/vm/drop_caches", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/fs/binfmt_misc/register", "/proc/sysrq-trigger", "/proc/irq/default_smp_affinity", "/proc/pressure/cpu"),
 	"read the kernel's memory and keys": func() string {
-		for _, path := range []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug"} {
+		for _, path := range []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/kpageflags", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/pagetypeinfo"} {
 			if data, err := readSome(path); err == nil && len(data) > 0 {
 				return path
 			}
@@ -161,6 +161,7 @@ var attacks = map[string]func() string{
 	"reach the machine's sockets":         reachSockets,
 	"use the cluster without credentials": useCluster,
 	"use what was left open":              inherited,
+	"read what nobody gives it":           standardInput,
 	"user namespace by the calls of i386": func() string {
 		if exec.Command("/proc/self/exe", "i386").Run() != nil {
 			return ""
@@ -225,9 +226,16 @@ var attacks = map[string]func() string{
 		}
 		return ""
 	},
-	"become root":           unlessRoot(func() error { return unix.Setreuid(-1, 0) }),
-	"raw network":           calls(func() error { return closeNew(unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)) }),
-	"sockets to the host":   calls(func() error { return closeNew(unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)) }),
+	"become root":         unlessRoot(func() error { return unix.Setreuid(-1, 0) }),
+	"raw network":         calls(func() error { return closeNew(unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)) }),
+	"sockets to the host": calls(func() error { return closeNew(unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)) }),
+	"sockets to the host, by a number whose lower half is meant": calls(func() error {
+		fd, _, errno := unix.Syscall(unix.SYS_SOCKET, 1<<32|unix.AF_VSOCK, unix.SOCK_STREAM, 0)
+		if errno != 0 {
+			return errno
+		}
+		return unix.Close(int(fd))
+	}),
 	"keyrings":              calls(func() error { _, err := unix.KeyctlJoinSessionKeyring(""); return err }),
 	"io_uring":              calls(func() error { return number(unix.SYS_IO_URING_SETUP, 1) }, unix.EFAULT),
 	"bpf":                   calls(func() error { return number(unix.SYS_BPF, 0) }, unix.EINVAL, unix.EFAULT),
@@ -338,6 +346,18 @@ func inherited() string {
 		}
 	}
 	return ""
+}
+
+// standardInput returns what its standard input is, if that is neither /dev/null nor what somebody who runs a command may give it.
+func standardInput() string {
+	var info unix.Stat_t
+	check(unix.Fstat(0, &info))
+	kind := info.Mode & unix.S_IFMT
+	if kind == unix.S_IFIFO || kind == unix.S_IFSOCK || kind == unix.S_IFCHR && info.Rdev == unix.Mkdev(1, 3) {
+		return ""
+	}
+	target, _ := os.Readlink("/proc/self/fd/0")
+	return "it is " + target
 }
 
 // breed starts processes that call themselves name and that no signal but SIGKILL ends, in sessions of their own.

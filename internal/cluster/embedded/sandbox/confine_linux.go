@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -122,6 +123,9 @@ func conditionsOf(args []specs.LinuxSeccompArg) (bpf.ArgumentConditions, error) 
 			return nil, fmt.Errorf("the condition %s on argument %d has no counterpart", arg.Op, arg.Index)
 		}
 		conditions = append(conditions, condition)
+		if arg.Op == specs.OpNotEqual { // the kernel looks at the lower half of an int alone, the filter at all of it
+			conditions = append(conditions, bpf.Condition{Argument: uint32(arg.Index), Value: math.MaxUint32 << 32, Operation: bpf.BitsNotSet})
+		}
 	}
 	return conditions, nil
 }

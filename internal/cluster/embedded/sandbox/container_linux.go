@@ -50,12 +50,33 @@ func Main() {
 	os.Exit(0)
 }
 
-// program is where this program is started from again.
-var program = "/proc/self/exe"
+// program is where this program is started from again, and null what commands read that get no input.
+var (
+	program = "/proc/self/exe"
+	null    = os.DevNull
+)
 
-// Seal mounts this program read-only below dir, from where containers and commands in them are started from then on. An image
+// Seal mounts this program and /dev/null read-only below dir, from where containers and commands in them are started, and have that, from then on. An image
 // may name /proc/self/exe as its program, which is this one, and who runs it may be its owner.
 func Seal(dir string) error {
+	if err := sealProgram(dir); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "null")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		return err
+	}
+	if err := unix.Mount(os.DevNull, path, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", os.DevNull, err)
+	}
+	if err := readOnly(path, 0); err != nil {
+		return fmt.Errorf("make %s read-only: %w", os.DevNull, err)
+	}
+	null = path
+	return nil
+}
+
+func sealProgram(dir string) error {
 	running, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err
@@ -126,6 +147,12 @@ type Container struct {
 	MissingFiles map[string]string // those that only a root without them gets
 }
 
+// withoutLimits is the environment in which this program starts again: Go's runtime does not open the files of the machine's cgroup, which a container might find then.
+var withoutLimits = []string{"GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+
+// maxStatus is how many bytes are read at most of the reason why a program cannot be executed.
+const maxStatus = 64 << 10
+
 // Process is a running container.
 type Process struct {
 	cmd       *exec.Cmd
@@ -155,7 +182,7 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 	cmd := &exec.Cmd{
 		Path:       program,
 		Args:       []string{argvContainer},
-		Env:        []string{},
+		Env:        withoutLimits,
 		Stdout:     out,
 		Stderr:     out,
 		ExtraFiles: []*os.File{configReader, statusWriter},
@@ -175,7 +202,7 @@ func Start(c Container, network netns.NsHandle, out io.Writer) (*Process, error)
 	process := &Process{cmd: cmd, container: c, handle: os.NewFile(uintptr(handle), "pidfd")}
 	_, writeErr := configWriter.Write(config)
 	configWriter.Close()
-	message, _ := io.ReadAll(statusReader) // ends when the program is executed, or with the reason why it can't be
+	message, _ := io.ReadAll(io.LimitReader(statusReader, maxStatus)) // ends when the program is executed, or with the reason why it can't be
 	if len(message) > 0 || writeErr != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -253,9 +280,6 @@ func containerMain() error {
 			return fmt.Errorf("read the container's configuration: %w", err)
 		}
 		if err := c.enter(); err != nil {
-			return err
-		}
-		if err := ownNull(); err != nil {
 			return err
 		}
 		return c.exec()

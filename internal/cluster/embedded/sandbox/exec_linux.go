@@ -42,9 +42,20 @@ func (p *Process) Exec(ctx context.Context, command, env []string, in io.Reader,
 	defer reader.Close()
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args = []string{argvExec}
-	cmd.Env = []string{}
+	cmd.Env = withoutLimits
 	cmd.Stdout, cmd.Stderr = out, errOut
-	if err := feed(cmd, in); err != nil {
+	nothing, err := os.OpenFile(null, os.O_RDWR, 0)
+	if err == nil {
+		defer nothing.Close()
+		if cmd.Stdout == nil {
+			cmd.Stdout = nothing
+		}
+		if cmd.Stderr == nil {
+			cmd.Stderr = nothing
+		}
+		err = feed(cmd, in, nothing)
+	}
+	if err != nil {
 		writer.Close()
 		return 0, err
 	}
@@ -65,9 +76,10 @@ func (p *Process) Exec(ctx context.Context, command, env []string, in io.Reader,
 	return cmd.ProcessState.ExitCode(), err
 }
 
-// feed has cmd read in, which may be nil. A client may keep it open after the command has ended: that is not waited for.
-func feed(cmd *exec.Cmd, in io.Reader) error {
+// feed has cmd read in, or nothing for nil. A client may keep in open after the command has ended: that is not waited for.
+func feed(cmd *exec.Cmd, in io.Reader, nothing *os.File) error {
 	if in == nil {
+		cmd.Stdin = nothing
 		return nil
 	}
 	pipe, err := cmd.StdinPipe()
@@ -99,9 +111,6 @@ func execMain() error {
 		return err
 	}
 	if err := join(c.Pid); err != nil {
-		return err
-	}
-	if err := ownNull(); err != nil {
 		return err
 	}
 	if err := os.Chdir(cmp.Or(c.Dir, "/")); err != nil {

@@ -154,8 +154,8 @@ func writeFile(root, name, content string) error {
 	return errors.Join(err, f.Close())
 }
 
-// mountDev mounts /dev with the devices that every container has. They are the machine's: a container that has its IDs may write to them, and
-// not change their mode or owner, which the read-only mounts prevent.
+// mountDev mounts /dev with the devices that every container has, of which this process has null from then on. They are the machine's: a container that has its IDs may write to them,
+// and not change their mode or owner, which the read-only mounts prevent.
 func mountDev(root string) error {
 	dev, err := makeDir(root, "dev")
 	if err != nil {
@@ -168,6 +168,9 @@ func mountDev(root string) error {
 		if err := bind(root, Mount{Source: "/dev/" + name, Target: "/dev/" + name, ReadOnly: true}); err != nil {
 			return err
 		}
+	}
+	if err := ownNull(filepath.Join(dev, "null")); err != nil { // while it is there: a volume may take its place
+		return err
 	}
 	if err := os.Mkdir(filepath.Join(dev, "shm"), 0o777); err != nil {
 		return err
@@ -184,12 +187,13 @@ func mountDev(root string) error {
 }
 
 // What of /proc is of the whole machine: containers don't see the ones, and can't write to the others. The lists are those
-// of containerd v1.7.34, oci/mounts.go and oci/spec.go, and moby v28, oci/defaults.go.
+// of containerd v1.7.34, oci/mounts.go and oci/spec.go, and moby v28, oci/defaults.go, and what of the machine's memory its root alone may read without a capability.
 var (
 	maskedPaths = []string{
 		"acpi", "asound", "interrupts", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list", "timer_stats",
+		"kpagecgroup", "kpagecount", "kpageflags", "pagetypeinfo", "slabinfo", "vmallocinfo",
 	}
-	readOnlyPaths = []string{"bus", "fs", "irq", "sys", "sysrq-trigger"}
+	readOnlyPaths = []string{"bus", "fs", "irq", "pressure", "sys", "sysrq-trigger"}
 )
 
 // mountProc mounts /proc as container runtimes do.
@@ -241,22 +245,28 @@ func mask(path string) error {
 }
 
 // ownNull replaces the machine's /dev/null among the standard streams, which a container could change as the owner that it is, by that of
-// the container.
-func ownNull() error {
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+// the container, at path.
+func ownNull(path string) error {
+	null, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return fmt.Errorf("open the container's /dev/null: %w", err)
 	}
+	defer unix.Close(null)
 	for stream := range 3 {
-		var info unix.Stat_t
-		if unix.Fstat(stream, &info) != nil || info.Mode&unix.S_IFMT != unix.S_IFCHR || info.Rdev != unix.Mkdev(1, 3) {
+		if !isNull(stream) {
 			continue
 		}
 		if err := unix.Dup3(null, stream, 0); err != nil {
 			return fmt.Errorf("open the container's /dev/null: %w", err)
 		}
 	}
-	return unix.Close(null)
+	return nil
+}
+
+// isNull reports whether a descriptor is of the device that /dev/null is.
+func isNull(fd int) bool {
+	var info unix.Stat_t
+	return unix.Fstat(fd, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFCHR && info.Rdev == unix.Mkdev(1, 3)
 }
 
 // bind mounts m at m.Target below root, and makes the mount point if need be. What programs write in volumes may change
