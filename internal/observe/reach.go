@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,6 +124,33 @@ func (p proxy) get(ctx context.Context, size int64, namespace string, path ...st
 		return nil, 0, err
 	}
 	return beginning(p.http, request, size)
+}
+
+// postSize is how much is read of the answer to what is posted.
+const postSize = 64 << 20
+
+// Post posts a JSON document by the API server's proxy to a path of a Service, which is named as the proxy does (https:NAME:PORT), and returns the answer. One that is not of the status 200
+// is an error.
+func Post(ctx context.Context, config *rest.Config, namespace, service, path string, document []byte) ([]byte, error) {
+	api, err := connectProxy(config)
+	if err != nil {
+		return nil, err
+	}
+	at := api.in(namespace, "services", service, "proxy", path)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), bytes.NewReader(document))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, status, err := beginning(api.http, request, postSize)
+	if err != nil || status == http.StatusOK {
+		return answer, err
+	}
+	var said metav1.Status
+	if json.Unmarshal(answer, &said) == nil && said.Message != "" {
+		return nil, errors.New(said.Message)
+	}
+	return nil, fmt.Errorf("it answers %d %s: %.200s", status, http.StatusText(status), answer)
 }
 
 // beginning returns the first size bytes of the answer to request, and its status.

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -86,5 +87,31 @@ func TestReached(t *testing.T) {
 	}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("%v\n%v\n%v", err, got, want)
+	}
+}
+
+// What is posted goes nowhere else, whatever the server answers, and no answer is read to an end that never comes.
+func TestPost(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was asked for", r.URL) }))
+	defer other.Close()
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string // of the error; "" for none
+	}{
+		"an answer": {func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }, ""},
+		"a redirection": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}, "it answers 307"},
+		"the API server's": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"kind":"Status","message":"no endpoints available"}`))
+		}, "no endpoints available"},
+	} {
+		server := httptest.NewServer(c.answer)
+		said, err := Post(t.Context(), &rest.Config{Host: server.URL, BearerToken: "secret"}, "n", "https:s:443", "/convert", []byte("document"))
+		if c.want == "" && (err != nil || string(said) != "document") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+		server.Close()
 	}
 }

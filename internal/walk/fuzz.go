@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/olmkit/olmkit/internal/code"
@@ -82,10 +80,7 @@ func (w *walk) fuzzKind(ctx context.Context, from string, r *lifecycle.Release, 
 	o.Accept = func(ctx context.Context, object map[string]any) (error, error) {
 		return w.dryRun(ctx, d, object)
 	}
-	var err error
-	if o.Convert, err = w.converter(d); err != nil {
-		return nil, err
-	}
+	o.Convert = w.converter(d)
 	result, err := fuzz.Run(ctx, o)
 	var unreachable fuzz.UnreachableError
 	if errors.As(err, &unreachable) {
@@ -208,21 +203,15 @@ func (w *walk) dryRun(ctx context.Context, d *apiextensionsv1.CustomResourceDefi
 }
 
 // converter converts objects as the API server does: by d's webhook, or without one.
-func (w *walk) converter(d *apiextensionsv1.CustomResourceDefinition) (func(context.Context, []map[string]any, string) ([]map[string]any, error), error) {
+func (w *walk) converter(d *apiextensionsv1.CustomResourceDefinition) func(context.Context, []map[string]any, string) ([]map[string]any, error) {
 	if !definition.ConvertsByWebhook(d) {
-		return fuzz.None(d.Spec.Group), nil
-	}
-	config := rest.CopyConfig(w.Provider.Config())
-	config.QPS, config.NegotiatedSerializer = -1, scheme.Codecs.WithoutConversion()
-	api, err := rest.UnversionedRESTClientFor(config)
-	if err != nil {
-		return nil, err
+		return fuzz.None(d.Spec.Group)
 	}
 	webhook := d.Spec.Conversion.Webhook
 	if webhook == nil || webhook.ClientConfig == nil || webhook.ClientConfig.Service == nil {
 		return func(context.Context, []map[string]any, string) ([]map[string]any, error) {
 			return nil, fuzz.UnreachableError{Err: errors.New("it is no Service")}
-		}, nil
+		}
 	}
 	service := webhook.ClientConfig.Service
 	port, path := int32(443), ""
@@ -232,11 +221,11 @@ func (w *walk) converter(d *apiextensionsv1.CustomResourceDefinition) (func(cont
 	if service.Path != nil {
 		path = *service.Path
 	}
-	proxied := fmt.Sprintf("/api/v1/namespaces/%s/services/https:%s:%d/proxy/%s", service.Namespace, service.Name, port, strings.TrimPrefix(path, "/"))
+	proxied := fmt.Sprintf("https:%s:%d", service.Name, port)
 	review := conversionReview{group: d.Spec.Group, version: firstOr(webhook.ConversionReviewVersions, "v1"), ask: func(ctx context.Context, body []byte) ([]byte, error) {
-		return api.Post().AbsPath(proxied).SetHeader("Content-Type", "application/json").Body(body).DoRaw(ctx)
+		return observe.Post(ctx, w.Provider.Config(), service.Namespace, proxied, path, body)
 	}}
-	return review.convert, nil
+	return review.convert
 }
 
 func firstOr(list []string, otherwise string) string {

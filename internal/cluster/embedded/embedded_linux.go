@@ -331,6 +331,7 @@ func (c *Cluster) load() error {
 		return err
 	}
 	config.QPS = -1
+	cluster.Stay(config)
 	c.config = config
 	return nil
 }

@@ -77,6 +77,7 @@ func Connect(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, hint.With(fmt.Errorf("read the kubeconfig: %w", err), "name one with --kubeconfig or KUBECONFIG, and a context of it with --context")
 	}
 	config.QPS = -1
+	cluster.Stay(config)
 	c := &Cluster{name: config.Host, server: options.Server, walk: options.Walk, config: config}
 	if raw, err := loader.RawConfig(); err == nil && raw.CurrentContext != "" {
 		c.name = raw.CurrentContext

@@ -229,6 +229,7 @@ func open(ctx context.Context, engine *engine, kubeconfig, name string) (*Cluste
 		return nil, fmt.Errorf("read the kubeconfig of cluster %s: %w", name, err)
 	}
 	c.config.QPS = -1
+	cluster.Stay(c.config)
 	if c.client, err = kubernetes.NewForConfig(c.config); err != nil {
 		return nil, err
 	}

@@ -247,16 +247,16 @@ func mask(path string) error {
 // ownNull replaces the machine's /dev/null among the standard streams, which a container could change as the owner that it is, by that of
 // the container, at path.
 func ownNull(path string) error {
-	null, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	null, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return fmt.Errorf("open the container's /dev/null: %w", err)
 	}
-	defer unix.Close(null)
+	defer null.Close()
 	for stream := range 3 {
 		if !isNull(stream) {
 			continue
 		}
-		if err := unix.Dup3(null, stream, 0); err != nil {
+		if err := unix.Dup3(int(null.Fd()), stream, 0); err != nil {
 			return fmt.Errorf("open the container's /dev/null: %w", err)
 		}
 	}
