@@ -631,3 +631,11 @@ func TestRunWithoutWebhook(t *testing.T) {
 		t.Errorf("got %+v", result.Failures)
 	}
 }
+
+// A pattern whose loops write nothing comes to an end, too.
+func TestEmptyLoops(t *testing.T) {
+	g := generator{random: rand.New(rand.NewPCG(1, 2))}
+	for _, pattern := range []string{`^((((((\b)*)*)*)*)*)*x*`, `(((((a?)*)*)*)*)*`, `((((()+)+)+)+)+`} {
+		_ = g.match(pattern, 4096)
+	}
+}

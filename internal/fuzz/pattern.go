@@ -13,13 +13,22 @@ func (g *generator) match(pattern string, loops int) string {
 	if err != nil {
 		return ""
 	}
-	var b strings.Builder
-	g.write(&b, parsed.Simplify(), loops)
+	b := &text{left: mostSteps}
+	g.write(b, parsed.Simplify(), loops)
 	return b.String()
 }
 
-func (g *generator) write(b *strings.Builder, r *syntax.Regexp, loops int) {
-	if b.Len() > longest {
+// mostSteps is how many parts of a pattern are looked at for one text: loops in loops need not write anything.
+const mostSteps = 16 * longest
+
+// text is one that comes about in so many steps at most.
+type text struct {
+	strings.Builder
+	left int
+}
+
+func (g *generator) write(b *text, r *syntax.Regexp, loops int) {
+	if b.left--; b.left < 0 || b.Len() > longest {
 		return
 	}
 	switch r.Op {
@@ -36,7 +45,7 @@ func (g *generator) write(b *strings.Builder, r *syntax.Regexp, loops int) {
 	case syntax.OpAlternate:
 		g.write(b, r.Sub[g.random.IntN(len(r.Sub))], loops)
 	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
-		for range g.times(r, loops) {
+		for n := g.times(r, loops); n > 0 && b.left > 0; n-- {
 			g.write(b, r.Sub[0], loops)
 		}
 	}

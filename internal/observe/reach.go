@@ -137,6 +137,9 @@ func Post(ctx context.Context, config *rest.Config, namespace, service, path str
 		return nil, err
 	}
 	at := api.in(namespace, "services", service, "proxy", path)
+	if strings.ContainsAny(namespace+service, "/%?#") || !strings.Contains(at.Path, "/namespaces/"+namespace+"/services/"+service+"/proxy/") {
+		return nil, fmt.Errorf("%s of Service %s/%s is not below it", path, namespace, service) // who names it chooses what the API server is asked for
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), bytes.NewReader(document))
 	if err != nil {
 		return nil, err

@@ -115,3 +115,14 @@ func TestPost(t *testing.T) {
 		server.Close()
 	}
 }
+
+// Who names the Service does not choose what else the API server is asked for.
+func TestPostElsewhere(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was asked for", r.URL) }))
+	defer server.Close()
+	for _, of := range [][3]string{{"n", "https:/../../../kube-system/services/https:other:443/proxy/admin:443", "/convert"}, {"n/../m", "https:s:443", "/"}, {"n", "https:s:443", "/../../../../nodes"}, {"n", "https:s%2F..:443", "/"}} {
+		if _, err := Post(t.Context(), &rest.Config{Host: server.URL}, of[0], of[1], of[2], nil); err == nil {
+			t.Errorf("%q is posted", of)
+		}
+	}
+}

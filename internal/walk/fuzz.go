@@ -222,7 +222,7 @@ func (w *walk) converter(d *apiextensionsv1.CustomResourceDefinition) func(conte
 		path = *service.Path
 	}
 	proxied := fmt.Sprintf("https:%s:%d", service.Name, port)
-	review := conversionReview{group: d.Spec.Group, version: firstOr(webhook.ConversionReviewVersions, "v1"), ask: func(ctx context.Context, body []byte) ([]byte, error) {
+	review := conversionReview{group: d.Spec.Group, began: time.Now(), version: firstOr(webhook.ConversionReviewVersions, "v1"), ask: func(ctx context.Context, body []byte) ([]byte, error) {
 		return observe.Post(ctx, w.Provider.Config(), service.Namespace, proxied, path, body)
 	}}
 	return review.convert
@@ -238,15 +238,22 @@ func firstOr(list []string, otherwise string) string {
 // conversionLimit is how long a webhook may take to answer. The API server's proxy waits for ever.
 const conversionLimit = 30 * time.Second
 
+// conversionsLimit is how long all conversions of a kind may take: most take milliseconds each.
+const conversionsLimit = 10 * time.Minute
+
 // conversionReview asks a conversion webhook.
 type conversionReview struct {
-	group, version string // of the definition, of the API of reviews
+	group, version string    // of the definition, of the API of reviews
+	began          time.Time // when it was asked first
 	ask            func(ctx context.Context, body []byte) ([]byte, error)
 }
 
 // convert has the webhook convert objects to version. An answer that is none is the objects' fault if the webhook answers without
 // them.
 func (c conversionReview) convert(ctx context.Context, objects []map[string]any, version string) ([]map[string]any, error) {
+	if took := time.Since(c.began); took > conversionsLimit {
+		return nil, fuzz.UnreachableError{Err: fmt.Errorf("it answers so late that not all objects were converted within %s", conversionsLimit)}
+	}
 	converted, err := c.try(ctx, objects, version)
 	var answer answerError
 	if err == nil || errors.As(err, &answer) || ctx.Err() != nil {

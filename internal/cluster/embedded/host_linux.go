@@ -395,7 +395,7 @@ func (h *host) serveCatalog(name string, data []byte) (string, error) {
 		return "", err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { _ = registry.Serve(ctx, listener, c) }()
+	go func() { _ = registry.Serve(ctx, limited(listener), c) }()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old := h.catalogs[name]; old != nil {

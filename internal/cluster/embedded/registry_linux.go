@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"golang.org/x/net/netutil"
 )
 
 // registryPort is where pods find the cluster's registry, at the address of the host.
@@ -64,6 +65,11 @@ func (h *host) serveTLS(listener net.Listener, name string, handler http.Handler
 		return err
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, TLSConfig: config}
-	go func() { _ = server.ServeTLS(listener, "", "") }()
+	go func() { _ = server.ServeTLS(limited(listener), "", "") }()
 	return nil
 }
+
+// mostClients is how many connections pods have at most to something that the host serves: they could have as many as it has files.
+const mostClients = 500
+
+func limited(listener net.Listener) net.Listener { return netutil.LimitListener(listener, mostClients) }

@@ -32,7 +32,7 @@ func (n *Node) serveKubelet(ctx context.Context, group *errgroup.Group) error {
 	}
 	server := n.kubeletServer()
 	group.Go(func() error {
-		if err := server.ServeTLS(watchedListener{listener}, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.ServeTLS(watchedListener{listener, n.config.Network.HostAddress()}, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
@@ -244,16 +244,26 @@ func (e exitError) ExitStatus() int { return int(e) }
 func (e exitError) Exited() bool    { return true }
 
 // watchedListener accepts connections that tell when their clients have left. net/http stops to look once a handler has taken the
-// connection for itself, as that of a command does; the command is to end with its client.
-type watchedListener struct{ net.Listener }
+// connection for itself, as that of a command does; the command is to end with its client. Only the API server, which is at the host's address, is a client: pods could have as many connections as
+// the host has files.
+type watchedListener struct {
+	net.Listener
+	client netip.Addr
+}
 
 func (l watchedListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if from, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err != nil || from.Addr().Unmap() != l.client {
+			conn.Close()
+			continue
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		return &watchedConn{conn, ctx, cancel}, nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	return &watchedConn{conn, ctx, cancel}, nil
 }
 
 // watchedConn is a connection whose context ends when it can't be read any more.

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -33,7 +35,7 @@ func serve(t *testing.T, n *Node, handler http.HandlerFunc) *url.URL {
 	if handler != nil {
 		server.Config.Handler = handler
 	}
-	server.Listener = watchedListener{server.Listener}
+	server.Listener = watchedListener{server.Listener, netip.MustParseAddr("127.0.0.1")}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	u, err := url.Parse(server.URL)
@@ -41,6 +43,34 @@ func serve(t *testing.T, n *Node, handler http.HandlerFunc) *url.URL {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// A client at another address than the API server's is sent away before it says anything.
+func TestOtherClients(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		if conn, err := (watchedListener{listener, netip.MustParseAddr("127.0.0.1")}).Accept(); err == nil {
+			accepted <- conn
+		}
+	}()
+	dial := func(from string) net.Conn {
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	if _, err := dial("127.0.0.2").Read(make([]byte, 1)); err == nil {
+		t.Error("somebody answers")
+	}
+	dial("127.0.0.1")
+	(<-accepted).Close()
 }
 
 func insecureClient(t *testing.T) *http.Client {

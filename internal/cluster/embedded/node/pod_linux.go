@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -177,7 +176,7 @@ func (p *pod) keepVolumesFresh(ctx context.Context) {
 
 // finish leaves nothing of a pod whose containers have ended but its status.
 func (p *pod) finish() {
-	os.RemoveAll(p.dir)
+	_ = removeAll(p.dir) // it goes with the cluster
 	p.mu.Lock()
 	for _, c := range p.containers {
 		if c.state.Terminated == nil {

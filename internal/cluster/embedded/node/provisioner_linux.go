@@ -114,7 +114,7 @@ func (p *provisioner) Delete(_ context.Context, volume *corev1.PersistentVolume)
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	return removeAll(dir)
 }
 
 // volumeDir returns the directory of a volume, which is always an entry of dir: anybody who may make PersistentVolumes
