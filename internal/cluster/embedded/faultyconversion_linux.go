@@ -32,10 +32,13 @@ var faultyConverters = map[string]http.HandlerFunc{
 	"wrong": convertWrongly,
 }
 
+// maxReview is how many bytes of a review are read.
+const maxReview = 64 << 20
+
 // convertWrongly answers with objects of another name, which the API server has to refuse.
 func convertWrongly(w http.ResponseWriter, r *http.Request) {
 	var review apiextensionsv1.ConversionReview
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&review); err != nil || review.Request == nil {
 		http.Error(w, "no conversion review", http.StatusBadRequest)
 		return
 	}

@@ -208,20 +208,22 @@ func (h *host) startNode(ctx context.Context, client kubernetes.Interface, versi
 	}
 }
 
-// mountState mounts the file system of the cluster's state at dir, and one for persistent volumes below it, whose path it
-// returns. Databases that fill theirs find it full, and leave etcd its room and the machine its memory.
+// mountState mounts the file system of the cluster's state at dir, and below it one for what pods have and one for persistent volumes, whose path it
+// returns. Who fills theirs finds it full, and leaves etcd its room and the machine its memory.
 func mountState(dir string) (string, error) {
-	volumes := filepath.Join(dir, "volumes")
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
 		return "", fmt.Errorf("mount the cluster's state: %w", err)
 	}
-	if err := os.Mkdir(volumes, 0o755); err != nil {
-		return "", err
+	for name, size := range map[string]string{node.PodsDir: "50%", "volumes": "25%"} {
+		path := filepath.Join(dir, name)
+		if err := os.Mkdir(path, 0o755); err != nil {
+			return "", err
+		}
+		if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size="+size); err != nil {
+			return "", fmt.Errorf("mount the file system of %s: %w", name, err)
+		}
 	}
-	if err := unix.Mount("tmpfs", volumes, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=25%"); err != nil {
-		return "", fmt.Errorf("mount the file system of persistent volumes: %w", err)
-	}
-	return volumes, nil
+	return filepath.Join(dir, "volumes"), nil
 }
 
 // handler answers the control socket.

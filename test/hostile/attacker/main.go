@@ -162,6 +162,22 @@ var attacks = map[string]func() string{
 	"use the cluster without credentials": useCluster,
 	"use what was left open":              inherited,
 	"read what nobody gives it":           standardInput,
+	"have the machine's root dump it": func() string {
+		var limit unix.Rlimit
+		check(unix.Getrlimit(unix.RLIMIT_CORE, &limit))
+		if limit.Cur != 1 || limit.Max != 1 {
+			return fmt.Sprintf("a core dump may have %d bytes", limit.Max)
+		}
+		return ""
+	},
+	"outlast others when memory runs out": func() string {
+		score, err := os.ReadFile("/proc/self/oom_score_adj")
+		check(err)
+		if strings.TrimSpace(string(score)) != "1000" { // which who wants to may lower
+			return "its score was " + string(score)
+		}
+		return ""
+	},
 	"user namespace by the calls of i386": func() string {
 		if exec.Command("/proc/self/exe", "i386").Run() != nil {
 			return ""

@@ -57,6 +57,9 @@ var capacity = corev1.ResourceList{
 	corev1.ResourcePods:             resource.MustParse("60000"),
 }
 
+// PodsDir is the directory, below that of the configuration, with the pods' volumes and roots.
+const PodsDir = "pods"
+
 // Config is what a node needs.
 type Config struct {
 	Name       string

@@ -45,7 +45,7 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 	p := &pod{
 		node:       n,
 		key:        object.Namespace + "/" + object.Name,
-		dir:        filepath.Join(n.config.Dir, "pods", string(object.UID)),
+		dir:        filepath.Join(n.config.Dir, PodsDir, string(object.UID)),
 		stop:       stop,
 		stopped:    make(chan struct{}),
 		volumes:    map[string]string{},

@@ -272,6 +272,9 @@ func containerMain() error {
 		if err := keepOpen(3); err != nil {
 			return err
 		}
+		if err := yield(); err != nil {
+			return err
+		}
 		if err := hide(); err != nil {
 			return err
 		}

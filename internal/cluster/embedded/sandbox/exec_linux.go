@@ -103,6 +103,9 @@ func execMain() error {
 	if err := json.NewDecoder(os.NewFile(3, "config")).Decode(&c); err != nil {
 		return err
 	}
+	if err := yield(); err != nil {
+		return err
+	}
 	if err := hide(); err != nil {
 		return err
 	}
