@@ -137,6 +137,8 @@ type New struct {
 	AtNone *string
 	// Longest is how long the name of an object like the copy may be, as what was made for it under the first release that was tried says; 0 if nothing says its name.
 	Longest int
+	// Fixed is what was made for a variant says in fields which nobody can change, named as in Remakes, with the path.
+	Fixed map[string]string
 	// Makes is what was made for the copy before anything was tried, named as in Remakes.
 	Makes []string
 	// Stays are the fields of what was made for the copy that were not as before when a field that was surely followed had been changed and changed back, by that.

@@ -20,7 +20,7 @@ func Variants(from, to string, copied, was, is New, found []finding.Finding) []f
 	if is.Copy.Refused {
 		return refused(from, to, was, is)
 	}
-	list := NewObjects(from, to, was, is)
+	list := append(NewObjects(from, to, was, is), otherwise(from, to, copied, was, is)...)
 	if was.Of == is.Of {
 		list = append(list, keptNoMore(from, to, copied, was, is)...)
 		list = append(list, keptAllTheSame(from, to, copied, was, is)...)

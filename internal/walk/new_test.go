@@ -20,6 +20,7 @@ import (
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/judge"
+	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/internal/report"
 	"github.com/olmkit/olmkit/test/support/expect"
@@ -85,6 +86,18 @@ func TestMirrors(t *testing.T) {
 		{mirrors, mirrors, "", ""},
 		{seals, seals, "", ""},
 		{seals, mirrors, "", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
+	}
+}
+
+// What nobody can change is seen where it is made anew.
+func TestFixed(t *testing.T) {
+	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}},
+		{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b"},"spec":{"size":2,"note":"x"}}]`, []string{"v1", "v2", "v3"}, thingDefinition)
+	for _, c := range []struct{ v1, v2, code, says string }{
+		{seizes, "", code.OperandChanged, "v2 makes what it makes for a new object like it otherwise than v1, in what nobody can change once it is there: ConfigMap immutable was true and is not set"},
+		{seizes, seizes, "", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
 	}

@@ -327,7 +327,7 @@ func (w *walk) seeVariant(ctx context.Context, o *newObject, was judge.New, crea
 		operands, err := view.RecentOperands(ctx)
 		o.remember(operands)
 		maps.Copy(operands, unowned)
-		o.claims, is.Unlike, is.Makes = claimsOf(o, operands), o.unlike(operands), o.makes(operands)
+		o.claims, is.Unlike, is.Makes, is.Fixed = claimsOf(o, operands), o.unlike(operands), o.makes(operands), o.fixedOf(operands)
 		if err == nil && !is.Copy.Alike {
 			err = w.lookWhetherWell(ctx, o, &is.Copy)
 		}

@@ -173,6 +173,7 @@ const (
 	sums         = "says which annotations it saw"
 	stamps       = "says when it saw them"
 	announces    = "tells in an Event that it looked at an object"
+	seizes       = "makes ConfigMaps that nobody can change for who says no note"
 	presumes     = "takes a note that is left out for 1h"
 	presumesSame = "takes it for 7h"
 	presumesLast = "takes it for the last one"
@@ -933,6 +934,9 @@ func (w *world) reconcile(behaviour, namespace, name string) {
 			return
 		}
 		m.OwnerReferences = ownedBy(thing)
+		if _, noted := spec["note"]; !noted && behaviour == seizes {
+			m.Immutable = ptr.To(true)
+		}
 		_ = w.Create(ctx, m)
 	case behaviour == answers || behaviour == spins:
 		go w.answer(ctx, key, behaviour)
