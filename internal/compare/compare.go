@@ -94,14 +94,45 @@ type Difference struct {
 }
 
 func (d Difference) String() string {
-	switch was, is := around(encoded(d.Was), encoded(d.Is)); {
+	was, is := encoded(d.Was), encoded(d.Is)
+	switch {
 	case d.Renamed != "":
 		return fmt.Sprintf("%s was %s and is called %s now", d.Path, Show(d.Was), d.Renamed)
 	case d.Gone:
 		return fmt.Sprintf("%s was %s and is gone", d.Path, Show(d.Was))
-	default:
-		return fmt.Sprintf("%s was %s and is %s", OrRoot(d.Path), short(was), short(is))
+	case len(was) > shownMost || len(is) > shownMost:
+		if items := d.items(); items != "" {
+			return items
+		}
 	}
+	was, is = around(was, is)
+	return fmt.Sprintf("%s was %s and is %s", OrRoot(d.Path), short(was), short(is))
+}
+
+// items says which items of a list came and went, in the words of String; "" if it is no list, or another matter.
+func (d Difference) items() string {
+	was, isList := d.Was.([]any)
+	is, areLists := d.Is.([]any)
+	only := func(list, other []any) (items []string) {
+		for _, item := range list {
+			if !slices.ContainsFunc(other, func(o any) bool { return reflect.DeepEqual(o, item) }) {
+				items = append(items, Show(item))
+			}
+		}
+		return items
+	}
+	gone, came := only(was, is), only(is, was)
+	var told []string
+	if len(gone) > 0 {
+		told = append(told, "does not have "+strings.Join(gone[:min(len(gone), shownItems)], ", ")+" any more")
+	}
+	if len(came) > 0 {
+		told = append(told, "has "+strings.Join(came[:min(len(came), shownItems)], ", ")+" now")
+	}
+	if !isList || !areLists || len(told) == 0 {
+		return ""
+	}
+	return OrRoot(d.Path) + " " + strings.Join(told, ", and ")
 }
 
 // around are two texts from shortly before what differs in them, if they are too long to show what does.
@@ -241,6 +272,9 @@ func empty(v any) bool {
 	}
 	return v == int64(0) || v == float64(0)
 }
+
+// shownItems is how many items of a list are shown at most that came, and that went.
+const shownItems = 2
 
 // How many bytes of a value are shown at most, and of what differs in it how many before that.
 const (
