@@ -55,7 +55,13 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, before logge
 	}
 	var lasting []managerlog.Group
 	if done {
-		ofWalk := func(g managerlog.Group) bool { return w.ofTrials(g) || w.callsElsewhere(g) || w.callsIdle(g, now.idle) }
+		operands, err := w.RecentOperands(ctx)
+		if err != nil {
+			return findings, err
+		}
+		ofWalk := func(g managerlog.Group) bool {
+			return w.ofTrials(g) || w.contends(g, operands) || w.callsElsewhere(g) || w.callsIdle(g, now.idle)
+		}
 		if lasting, err = w.Lasting(ctx, r, slices.DeleteFunc(slices.Clone(now.groups), ofWalk)); err != nil {
 			return findings, err
 		}
@@ -78,6 +84,26 @@ func (w *walk) ofTrials(g managerlog.Group) bool {
 		return !strings.HasPrefix(object, newNamespaces) && !copied().MatchString(object) && (last.IsZero() || last.After(w.takenBack))
 	})
 	return !g.Panic && (len(g.Objects) > 0 || strings.Contains(g.Excerpt, newNamespaces)) && !ofOthers
+}
+
+// contends reports whether an error is of objects of samples alone, and names what another one has that the walk made of the same sample, and that is called after neither: both ask for it.
+func (w *walk) contends(g managerlog.Group, operands map[string]observe.Operand) bool {
+	words := nameLike.FindAllString(g.Message+" "+g.Error, -1)
+	has := func(other, o *observe.Object) bool {
+		for _, made := range operands {
+			if made.Of == other.String() && slices.Contains(words, made.Name) && !strings.Contains(made.Name, other.Name) && !strings.Contains(made.Name, o.Name) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(g.Objects) > 0 && !g.Panic && !slices.ContainsFunc(g.Objects, func(name string) bool {
+		return !slices.ContainsFunc(w.Objects, func(o *observe.Object) bool {
+			return (name == o.Name || name == o.Namespace+"/"+o.Name) && slices.ContainsFunc(w.Objects, func(other *observe.Object) bool {
+				return other != o && other.CRD == o.CRD && other.Sample == o.Sample && has(other, o)
+			})
+		})
+	})
 }
 
 // copied matches the names of copies, and of what is called after them.

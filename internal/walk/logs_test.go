@@ -16,6 +16,7 @@ import (
 	"github.com/olmkit/olmkit/internal/finding"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/managerlog"
+	"github.com/olmkit/olmkit/internal/observe"
 	"github.com/olmkit/olmkit/test/support/expect"
 )
 
@@ -72,6 +73,34 @@ func TestCallsElsewhere(t *testing.T) {
 		}
 		if noted := len(w.notes) == 1; noted != want {
 			t.Errorf("%s: %q", said, w.notes)
+		}
+	}
+}
+
+// Two objects of a sample ask for the same Service: who comes late says so again and again.
+func TestContends(t *testing.T) {
+	object := func(sample, name string) *observe.Object {
+		return &observe.Object{CRD: "pots", Kind: "Pot", Namespace: "n", Name: name, Sample: sample}
+	}
+	w := &walk{Cluster: &observe.Cluster{Objects: []*observe.Object{object("tea", "tea"), object("tea", "tea-v1-w"), object("milk", "milk")}}}
+	operands := map[string]observe.Operand{
+		"1": {Kind: "Service", Namespace: "n", Name: "extra-rw", Of: "Pot/n/tea"},
+		"2": {Kind: "Service", Namespace: "n", Name: "tea", Of: "Pot/n/tea"},
+	}
+	for name, c := range map[string]struct {
+		said    string
+		objects []string
+		want    bool
+	}{
+		"the other's":               {"refusing to reconcile service: extra-rw, not owned", []string{"n/tea-v1-w"}, true},
+		"something else":            {"cannot reach extra-rwx", []string{"n/tea-v1-w"}, false},
+		"what is called after that": {"service tea is not owned", []string{"n/tea-v1-w"}, false},
+		"of another sample as well": {"extra-rw is not owned", []string{"n/tea-v1-w", "n/milk"}, false},
+		"of who has it":             {"extra-rw is not owned", []string{"n/tea"}, false},
+		"of nothing":                {"extra-rw is not owned", nil, false},
+	} {
+		if got := w.contends(managerlog.Group{Message: "Reconciler error", Error: c.said, Objects: c.objects}, operands); got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
