@@ -222,7 +222,7 @@ func (w *walk) converter(d *apiextensionsv1.CustomResourceDefinition) func(conte
 		path = *service.Path
 	}
 	proxied := fmt.Sprintf("https:%s:%d", service.Name, port)
-	review := conversionReview{group: d.Spec.Group, began: time.Now(), version: firstOr(webhook.ConversionReviewVersions, "v1"), ask: func(ctx context.Context, body []byte) ([]byte, error) {
+	review := conversionReview{group: d.Spec.Group, until: time.Now().Add(conversionsLimit), version: firstOr(webhook.ConversionReviewVersions, "v1"), ask: func(ctx context.Context, body []byte) ([]byte, error) {
 		return observe.Post(ctx, w.Provider.Config(), service.Namespace, proxied, path, body)
 	}}
 	return review.convert
@@ -244,14 +244,14 @@ const conversionsLimit = 10 * time.Minute
 // conversionReview asks a conversion webhook.
 type conversionReview struct {
 	group, version string    // of the definition, of the API of reviews
-	began          time.Time // when it was asked first
+	until          time.Time // nobody asks it any more; zero for never
 	ask            func(ctx context.Context, body []byte) ([]byte, error)
 }
 
 // convert has the webhook convert objects to version. An answer that is none is the objects' fault if the webhook answers without
 // them.
 func (c conversionReview) convert(ctx context.Context, objects []map[string]any, version string) ([]map[string]any, error) {
-	if took := time.Since(c.began); took > conversionsLimit {
+	if !c.until.IsZero() && time.Now().After(c.until) {
 		return nil, fuzz.UnreachableError{Err: fmt.Errorf("it answers so late that not all objects were converted within %s", conversionsLimit)}
 	}
 	converted, err := c.try(ctx, objects, version)

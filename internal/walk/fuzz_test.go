@@ -171,3 +171,15 @@ func TestUnseen(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A webhook that takes too long for all objects is asked no more.
+func TestLateConversions(t *testing.T) {
+	review := conversionReview{until: time.Now().Add(-time.Second), ask: func(context.Context, []byte) ([]byte, error) {
+		t.Error("it was asked")
+		return nil, nil
+	}}
+	var unreachable fuzz.UnreachableError
+	if _, err := review.convert(t.Context(), nil, "v1"); !errors.As(err, &unreachable) {
+		t.Errorf("got %v", err)
+	}
+}
