@@ -307,6 +307,7 @@ func lackOf(kinds []string, copies []*newObject, crd string, operands map[string
 
 // copyInto creates a copy of like, called key, with change, a merge patch, if there is one, that names others, which are not created here, or returns nil where the API server refuses it.
 func (w *walk) copyInto(ctx context.Context, r *lifecycle.Release, like *observe.Object, key client.ObjectKey, change []byte, others ...need) (*newObject, error) {
+	w.refused = "" // of what an earlier copy was
 	sample := &unstructured.Unstructured{Object: like.Author}
 	needs := w.namesakesIn(sample, like.Namespace, key.Namespace)
 	if created, err := w.createNeeds(ctx, needs); err != nil || !created {
