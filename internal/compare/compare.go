@@ -113,6 +113,9 @@ func (d Difference) String() string {
 func (d Difference) items() string {
 	was, isList := d.Was.([]any)
 	is, areLists := d.Is.([]any)
+	if !isList || !areLists {
+		return ""
+	}
 	only := func(list, other []any) (items []string) {
 		for _, item := range list {
 			if !slices.ContainsFunc(other, func(o any) bool { return reflect.DeepEqual(o, item) }) {
@@ -129,7 +132,7 @@ func (d Difference) items() string {
 	if len(came) > 0 {
 		told = append(told, "has "+strings.Join(came[:min(len(came), shownItems)], ", ")+" now")
 	}
-	if !isList || !areLists || len(told) == 0 {
+	if len(told) == 0 {
 		return ""
 	}
 	return OrRoot(d.Path) + " " + strings.Join(told, ", and ")

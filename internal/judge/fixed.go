@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,15 +22,10 @@ func otherwise(from, to string, copied, was, is New) []finding.Finding {
 	if len(fields) == 0 {
 		return nil
 	}
-	said := func(value string) string {
-		if value == "" {
-			return "not set"
-		}
-		return value
-	}
+	const notSet = "not set"
 	var differ []string
 	for _, field := range fields {
-		differ = append(differ, fmt.Sprintf("%s was %s and is %s", field, said(was.Fixed[field]), said(is.Fixed[field])))
+		differ = append(differ, fmt.Sprintf("%s was %s and is %s", field, cmp.Or(was.Fixed[field], notSet), cmp.Or(is.Fixed[field], notSet)))
 	}
 	f := code.Finding(code.OperandChanged, is.Sample, "%s makes what it makes for a new object like it otherwise than %s, in what nobody can change once it is there: %s", to, from, strings.Join(differ, ", "))
 	f.Fix = "check whether each change is meant: objects that are there keep what they have until somebody deletes that"

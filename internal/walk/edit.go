@@ -97,8 +97,7 @@ func (w *walk) secretEdits(ctx context.Context, was, operands map[string]observe
 		}
 		data, _, _ := unstructured.NestedStringMap(now.Object, "data")
 		immutable, _, _ := unstructured.NestedBool(now.Object, "immutable")
-		certified := slices.ContainsFunc(slices.Collect(maps.Keys(data)), func(key string) bool { return strings.HasSuffix(key, ".crt") || strings.HasSuffix(key, ".pem") })
-		if len(data) == 0 || immutable || certified {
+		if len(data) == 0 || immutable || isCertified(data) {
 			continue
 		}
 		key := slices.Sorted(maps.Keys(data))[0]

@@ -214,10 +214,14 @@ func (o *newObject) notBack(before, there, now map[string]observe.Operand) []str
 // isCredential reports whether a field of a Secret's content is a password or the like. What is there beside a certificate ends with that.
 func isCredential(content map[string]any, field string) bool {
 	data, _, _ := unstructured.NestedMap(content, "data")
-	certified := slices.ContainsFunc(slices.Collect(maps.Keys(data)), func(key string) bool {
+	return !isCertified(data) && observe.IsCredential(field)
+}
+
+// isCertified reports whether data of a Secret have a certificate.
+func isCertified[T any](data map[string]T) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(data)), func(key string) bool {
 		return strings.HasSuffix(key, ".crt") || strings.HasSuffix(key, ".pem")
 	})
-	return !certified && observe.IsCredential(field)
 }
 
 // noteLast is noteMoves for the last change of a field, if nothing was changed since. It is followed by a rollout that nobody has to wait for.

@@ -21,7 +21,7 @@ import (
 
 // webhook answers as a conversion webhook does, or as answer says.
 func webhook(answer func(objects []map[string]any) (string, error)) conversionReview {
-	return conversionReview{group: "example.com", version: "v1", ask: func(_ context.Context, body []byte) ([]byte, error) {
+	return conversionReview{group: "example.com", version: "v1", until: time.Now().Add(conversionsLimit), ask: func(_ context.Context, body []byte) ([]byte, error) {
 		var review struct {
 			Request struct {
 				DesiredAPIVersion string           `json:"desiredAPIVersion"`

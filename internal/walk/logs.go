@@ -54,7 +54,7 @@ func (w *walk) judgeLogs(ctx context.Context, r *lifecycle.Release, before logge
 		return findings, err
 	}
 	var lasting []managerlog.Group
-	if done {
+	if done && len(now.groups) > 0 {
 		operands, err := w.RecentOperands(ctx)
 		if err != nil {
 			return findings, err

@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -26,11 +27,7 @@ func (o *newObject) longestName(operands map[string]observe.Operand) (longest in
 		if !made.Direct {
 			continue
 		}
-		if most, limited := longestOf[made.Kind]; limited {
-			within(made.Name, most)
-		} else {
-			within(made.Name, validation.DNS1123LabelMaxLength)
-		}
+		within(made.Name, cmp.Or(longestOf[made.Kind], validation.DNS1123LabelMaxLength))
 		for _, text := range compare.Values(made.Content) {
 			if len(validation.IsDNS1123Label(text)) == 0 {
 				within(text, validation.DNS1123LabelMaxLength)

@@ -271,12 +271,13 @@ func (w *walk) isUsual(ctx context.Context, o *newObject, leftOut step, object m
 	field, is := strings.CutSuffix(leftOut.Path, judge.LeftOut)
 	path := strings.Split(field, ".")
 	text, _, _ := unstructured.NestedString(object, path...)
-	other := w.withoutPulls([]step{stepOf(path, otherWord(lastOf(field), text), text)}, object, operands)
-	if !is || len(other) == 0 || otherWord(lastOf(field), text) == text {
+	word := otherWord(lastOf(field), text)
+	other := stepOf(path, word, text)
+	if !is || word == text || len(w.withoutPulls([]step{other}, object, operands)) == 0 {
 		return false, nil
 	}
 	follows := true
-	for _, change := range [][]byte{other[0].There, leftOut.There} {
+	for _, change := range [][]byte{other.There, leftOut.There} {
 		err := w.awaitIdle(ctx, o)
 		if err == nil && follows {
 			follows, err = w.followed(ctx, o, was.Patience(), func() error { return patch(change) })
