@@ -2,7 +2,6 @@ package walk
 
 import (
 	"testing"
-	"testing/synctest"
 
 	"github.com/olmkit/olmkit/internal/lifecycle"
 )
@@ -10,10 +9,8 @@ import (
 // TestLeads walks to releases that say of new objects where their Service is.
 func TestLeads(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}]`, []string{"v1", "v2", "v3"}, thingDefinition)
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{leads, leads, "", ""},
 		{leads, strays, "U510 U525", "the ConfigMap data.server of a new object like it leads to a.olmkit-samples.svc:6380 with v2, where there is no Service; with v1 it led to one"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }

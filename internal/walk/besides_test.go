@@ -35,14 +35,12 @@ func TestBesides(t *testing.T) {
 	samples := `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"note":"x","paused":false}},
 		{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b"},"spec":{"size":1,"depth":40}}]`
 	p, plan := packageOf(t, lifecycle.AllNamespaces, samples, []string{"v1", "v2", "v3"}, thingDefinition)
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{doubles, doubles, "", ""},
 		{doubles, halves, code.DoesLess, "after a change of its spec.depth, what it asked for before stays in ConfigMap data.depth"},
 		{paves, paves, "", ""},
 		{paves, pavesOnce, code.DriftStays, "does not make Service again"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 // A part of the spec that only one of two samples has is left out as well.

@@ -71,8 +71,7 @@ func TestHotLoop(t *testing.T) {
 // Who told of each look before goes on to do so.
 func TestAnnounces(t *testing.T) {
 	p, plan := things(t, "v1", "v2", "v3")
-	synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, announces, announces, "", "") })
-	synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, "", announces, code.HotLoop, "Event Looked") })
+	expectAll(t, p, plan, []pairing{{announces, announces, "", ""}, {"", announces, code.HotLoop, "Event Looked"}})
 }
 
 // An operator that was slow to act on a change gets longer for what it does about a look, though not for ever.

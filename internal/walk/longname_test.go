@@ -3,7 +3,6 @@ package walk
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/observe"
@@ -34,13 +33,11 @@ func TestLongestName(t *testing.T) {
 
 func TestLongNames(t *testing.T) {
 	p, plan := things(t, "v1", "v2", "v3")
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{"", fitsShort, code.NewIgnored, "this is so with a name of 63 characters"},
 		{fitsShort, fitsShort, "", ""},
 		{"", bansLong, code.NewIgnored, "v2 refuses a new object like it with a name of 63 characters; v1 took it"},
 		{bansLong, bansLong, "", ""},
 		{bansLong, "", "", ""},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }

@@ -3,11 +3,8 @@ package walk
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 
-	"github.com/olmkit/olmkit/internal/catalog"
 	"github.com/olmkit/olmkit/internal/code"
-	"github.com/olmkit/olmkit/internal/graph"
 	"github.com/olmkit/olmkit/internal/lifecycle"
 	"github.com/olmkit/olmkit/internal/observe"
 )
@@ -40,21 +37,6 @@ func TestFar(t *testing.T) {
 		{tallies, talliesLast, code.DoesLess + " " + code.Behind, "after a change of its spec.thingRef.name (to name another), ConfigMap a-holders of what it named before goes on telling of it"},
 		{talliesLast, talliesLast, "", ""},
 	})
-}
-
-// pairing is what two releases do, and what is found of the second.
-type pairing struct{ v1, v2, code, says string }
-
-// expectOfHolders walks pairings in worlds that have Holders and go with the walk.
-func expectOfHolders(t *testing.T, p *catalog.Package, plan graph.Plan, pairings []pairing) {
-	t.Helper()
-	for _, c := range pairings {
-		synctest.Test(t, func(t *testing.T) {
-			w := newDisposable()
-			w.holders = true
-			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
-		})
-	}
 }
 
 // What names others comes after these; what names one that is not there does not come at all.

@@ -69,50 +69,42 @@ func TestEdits(t *testing.T) {
 // Of what there are two, neither must stay away.
 func TestTwins(t *testing.T) {
 	p, plan := things(t, "v1", "v2", "v3")
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{twins, twins, "", ""},
 		{twinsHalf, twinsHalf, "", ""},
 		{twins, twinsHalf, code.DriftStays, "v2 does not make ConfigMap …-twin again that somebody deletes of a new object like it"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 // A Secret that is made anew as it was is nobody's choice: it is put back, too, if somebody changes it.
 func TestMirrors(t *testing.T) {
 	p, plan := things(t, "v1", "v2", "v3")
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{mirrors, seals, code.DriftStays, "v2 leaves Secret …-key of a new object like it as somebody else changes it"},
 		{mirrors, mirrors, "", ""},
 		{seals, seals, "", ""},
 		{seals, mirrors, "", ""},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 // What nobody can change is seen where it is made anew.
 func TestFixed(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}},
 		{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b"},"spec":{"size":2,"note":"x"}}]`, []string{"v1", "v2", "v3"}, thingDefinition)
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{seizes, "", code.OperandChanged, "v2 makes what it makes for a new object like it otherwise than v1, in what nobody can change once it is there: ConfigMap immutable was true and is not set"},
 		{seizes, seizes, "", ""},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 // Who does everything, but late, is told of.
 func TestSlower(t *testing.T) {
 	p, plan := things(t, "v1", "v2", "v3")
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{hurries, dawdles, code.DoesLess, "v2 mostly takes 5."},
 		{hurries, hurries, "", ""},
 		{dawdles, hurries, "", ""},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 // Of what belongs to nobody, what the walk itself deleted was not the operator's to delete with its object.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"testing/synctest"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
@@ -19,12 +18,10 @@ func TestPaused(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":1,"depth":1,"paused":false}`, "v1", "v2", "v3") // after the last hop the operator would be started again
 	const alone, goesOn = "v2 does not leave a new object like it alone while its spec.paused is true: what is made for it follows a change of its spec.depth", "v2 does not go on with a new object like it once its spec.paused is not true any more"
 	const stays = "v2 does not let a new object like it go that is deleted while it is paused"
-	for _, c := range []struct{ v1, v2, want, says string }{
+	expectAll(t, p, plan, []pairing{
 		{holds, holds, "", ""}, {"", "", "", ""}, {"", holds, "", ""}, {holds, "", code.DoesLess, alone}, {holds, sulks, code.DoesLess, goesOn}, {sulks, sulks, "", ""},
 		{frees, frees, "", ""}, {clutches, clutches, "", ""}, {clutches, frees, "", ""}, {frees, clutches, code.DoesLess, stays},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.want, c.says) })
-	}
+	})
 }
 
 // What is paused needs no pause, and only a choice that says so is one.

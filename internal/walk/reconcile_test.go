@@ -223,14 +223,12 @@ func TestWords(t *testing.T) {
 // What an operator cannot make smaller again stays as large as the walk's change had it: the next release is asked for more.
 func TestGrowsOnly(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":6}`, "v1", "v2", "v3")
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{grows, grows, "", ""},
 		{grows, fits, "", ""},
 		{fits, fits, "", ""},
 		{fits, grows, code.DoesLess, "spec.size"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		w := newDisposable()
 		w.behaviour["v1"], w.behaviour["v2"], w.behaviour["v3"] = grows, grows, grows
@@ -248,12 +246,10 @@ func TestGrowsOnly(t *testing.T) {
 // What says already what the next release takes for granted, changes nothing when it is left out.
 func TestUsual(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":6,"note":"7h"}`, "v1", "v2", "v3")
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{presumes, presumes, "", ""},
 		{presumes, presumesSame, "", ""},
 		{presumesSame, presumesSame, "", ""},
 		{presumes, presumesLast, code.DoesLess, "nothing that is made for it follows a change of its spec.note (leaving that out)"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }

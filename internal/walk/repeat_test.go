@@ -2,7 +2,6 @@ package walk
 
 import (
 	"testing"
-	"testing/synctest"
 
 	"github.com/olmkit/olmkit/internal/code"
 	"github.com/olmkit/olmkit/internal/lifecycle"
@@ -11,12 +10,10 @@ import (
 // What repeats a Secret has to say what that says once it is made anew.
 func TestRepeats(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":1}`, "v1", "v2", "v3")
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{repeats, repeats, "", ""},
 		{repeats, repeatsOnce, code.DoesLess, "when its Secret is made anew, ConfigMap default/olmkit-samples.a goes on with what that said before"},
 		{repeatsOnce, repeatsOnce, "", ""},
 		{repeatsOnce, repeats, "", ""},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -42,13 +41,11 @@ func TestRetains(t *testing.T) {
 // What a field asks for has to follow in all places in which it did.
 func TestKeepsInTheWorld(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":1,"depth":40}`, "v1", "v2", "v3")
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{doubles, doubles, "", ""},
 		{halves, halves, "", ""},
 		{doubles, halves, code.DoesLess, "after a change of its spec.depth, what it asked for before stays in ConfigMap data.depth"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 // A kind with many fields is tried to the last of them.
@@ -65,23 +62,19 @@ func TestManyFields(t *testing.T) {
 		return d
 	}
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":`+spec+`}}]`, []string{"v1", "v2", "v3"}, define)
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{doubles, doubles, "", ""},
 		{doubles, halves, code.DoesLess, "after a change of its spec.depth, what it asked for before stays in ConfigMap data.depth"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 // What cannot be changed back keeps nothing from being tried that comes next.
 func TestPutRight(t *testing.T) {
 	p, plan := thingsOf(t, lifecycle.AllNamespaces, `{"size":1,"depth":40,"note":"x"}`, "v1", "v2", "v3")
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{jams, jams, "", ""},
 		{jams, jamsMore, code.DoesLess, "a change of its spec.note"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 // What says something else, or never said what the field asks for, keeps nothing.

@@ -13,13 +13,11 @@ import (
 // An operator that deletes for each object what it made for the others is walked with one object.
 func TestRivals(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}]`, []string{"v1", "v2", "v3"}, thingDefinition)
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{ousts, ousts, "", ""},
 		{ousts, idles, code.NotReconciled, "v2 does not reconcile it"},
 		{"", ousts, "U501 U508", "v2 deletes it and makes it anew over and over"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 func TestRivalsAreNoted(t *testing.T) {

@@ -42,25 +42,21 @@ func TestUnique(t *testing.T) {
 // Of two that say the same, the second is served once the first is gone, and not before.
 func TestContests(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"host":"www.example.com"}}]`, []string{"v1", "v2", "v3"}, definitionWith("host"))
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{hostedNext, hostedNext, "", ""},
 		{hostedNext, hosted, code.DoesLess, "v2 does not serve an object like it that says in spec.host the same as one that was there before it, once that is deleted"},
 		{hostedNext, hostedBoth, code.DoesLess, "v2 serves two objects like it that say the same in spec.host, of which v1 served the first one alone"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 // A copy that is to make what is the sample's already makes something of another name: what an operator does for neither shows nothing of what it does for one.
 func TestNamesMade(t *testing.T) {
 	p, plan := packageOf(t, lifecycle.AllNamespaces, `[{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1,"secretName":"tea"}}]`, []string{"v1", "v2", "v3"}, definitionWith("secretName"))
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{titles, titles, "", ""},
 		{titlesTakes, titlesTakes, "", ""},
 		{titles, titlesNone, code.NewIgnored, "within 45s nothing is made that belongs to it"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 // definitionWith defines Things that have a text in a field of their spec.

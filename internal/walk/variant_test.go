@@ -3,7 +3,6 @@ package walk
 import (
 	"reflect"
 	"testing"
-	"testing/synctest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -15,14 +14,12 @@ import (
 // What an object says of its end is tried, though nothing shows it as long as it is there.
 func TestVariants(t *testing.T) {
 	p, plan := things(t, "v1", "v2", "v3") // after the last hop the operator would be started again
-	for _, c := range []struct{ v1, v2, code, says string }{
+	expectAll(t, p, plan, []pairing{
 		{retains, retains, "", ""},
 		{"", "", "", ""},
 		{retains, "", code.DataLost, "v2 deletes ConfigMap a of a new object like it when that is deleted; v1 kept it; this is so with spec.onDelete: Retain"},
 		{"", retains, code.NewUnowned, "v2 makes ConfigMap a for a new object like it without an owner reference, and it stayed when the object was deleted; with v1 it did not; this is so with spec.onDelete: Retain"},
-	} {
-		synctest.Test(t, func(t *testing.T) { newDisposable().expect(t, p, plan, c.v1, c.v2, c.code, c.says) })
-	}
+	})
 }
 
 func TestChoices(t *testing.T) {

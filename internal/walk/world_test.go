@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -1823,6 +1824,29 @@ func (w *world) expect(t *testing.T, p *catalog.Package, plan graph.Plan, v1, v2
 	if got := codes(found); got != want || want != "" && !strings.Contains(strings.Join(expect.Said(found), "\n"), says) {
 		t.Errorf("%q, then %q: %q, want %q: %s", v1, v2, got, want, expect.Said(found))
 	}
+}
+
+// pairing is what two releases do, and what is found of the second.
+type pairing struct{ v1, v2, code, says string }
+
+// expectAll walks pairings in worlds that go with the walk, each of which prepare makes otherwise.
+func expectAll(t *testing.T, p *catalog.Package, plan graph.Plan, pairings []pairing, prepare ...func(*world)) {
+	t.Helper()
+	for _, c := range pairings {
+		synctest.Test(t, func(t *testing.T) {
+			w := newDisposable()
+			for _, change := range prepare {
+				change(w)
+			}
+			w.expect(t, p, plan, c.v1, c.v2, c.code, c.says)
+		})
+	}
+}
+
+// expectOfHolders walks pairings in worlds that have Holders, too.
+func expectOfHolders(t *testing.T, p *catalog.Package, plan graph.Plan, pairings []pairing) {
+	t.Helper()
+	expectAll(t, p, plan, pairings, func(w *world) { w.holders = true })
 }
 
 // connect returns a walk of plan that is connected to the world.
